@@ -1,0 +1,64 @@
+"""Every object key of a catalog, relative to its root. Made from UUIDs and hashes, never from names that users give."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+CATALOG = "_catalog/catalog.json"
+HEAD = "_catalog/core/manifest.json"
+
+
+def checkpoint(sequence: int, part: str) -> str:
+    """A registry checkpoint's index or range; `part` is unique to the attempt that wrote it."""
+    return f"_catalog/core/snapshots/{sequence:020}-{part}.json"
+
+
+def pointer(table_uuid: str) -> str:
+    return f"_catalog/iceberg_pointers/{table_uuid}.json"
+
+
+def key_hash(idempotency_key: str) -> str:
+    return hashlib.sha256(idempotency_key.encode()).hexdigest()
+
+
+def marker(idempotency_key: str) -> str:
+    """Filed by the time inside the UUIDv7, so that old ones are a prefix to delete."""
+    moment = datetime.fromtimestamp(uuid7_ms(idempotency_key) / 1000, UTC)
+    return f"_catalog/iceberg_idempotency/{moment:%Y-%m-%d}/{moment:%H}/{key_hash(idempotency_key)}.json"
+
+
+def uuid7_ms(key: str) -> int:
+    """The milliseconds since 1970 in a canonical UUIDv7."""
+    return int(key[:8] + key[9:13], 16)
+
+
+def commit_key(metadata_location: str) -> str:
+    return hashlib.sha256(metadata_location.encode()).hexdigest()
+
+
+def registered_commit_key(metadata_location: str, number: int) -> str:
+    """A registered file may be registered again later: the commit number tells the two apart."""
+    return hashlib.sha256(f"{metadata_location}#{number}".encode()).hexdigest()
+
+
+def day(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
+
+
+def pending_receipt(at_ms: int, commit: str) -> str:
+    return f"_catalog/events/{day(at_ms)}/iceberg/pending/{commit}.json"
+
+
+def committed_receipt(at_ms: int, commit: str) -> str:
+    return f"_catalog/events/{day(at_ms)}/iceberg/committed/{commit}.json"
+
+
+def table(table_uuid: str) -> str:
+    """The default place of a table, under the root."""
+    return f"tables/{table_uuid}"
+
+
+def is_record(key: str) -> bool:
+    """Whether only Frazil reads the object (a document of the catalog), not an engine."""
+    return key.startswith("_catalog/") and key.endswith(".json")

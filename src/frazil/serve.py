@@ -22,7 +22,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -61,7 +60,6 @@ def serve(config: Config, announce: Announce | None = None) -> int:
     telemetry.start_log(config.log.format, config.log.file, config.log.file_bytes, config.log.files)
     _keep_memory()
     metrics_directory = tempfile.mkdtemp(prefix="frazil-metrics-")
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
     sockets: list[socket.socket] = []
     try:
         if config.token_file is not None:
@@ -75,10 +73,10 @@ def serve(config: Config, announce: Announce | None = None) -> int:
                 announce(f"http://{address}")
 
         if config.workers == 1:
-            return _Worker(config, 0, sockets[0]).run(ready)
+            return _Worker(config, metrics_directory, 0, sockets[0]).run(ready)
 
         def work(number: int, listening: socket.socket, lifeline: int, ready: Callable[[], None]) -> int:
-            return _Worker(config, number, listening, lifeline).run(ready)
+            return _Worker(config, metrics_directory, number, listening, lifeline).run(ready)
 
         return workers.Supervisor(sockets, work, time.monotonic).run(ready)
     except FrazilError as error:
@@ -102,8 +100,16 @@ def _keep_memory() -> None:
 
 
 class _Worker:
-    def __init__(self, config: Config, number: int, listening: socket.socket, lifeline: int | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        metrics_directory: str,
+        number: int,
+        listening: socket.socket,
+        lifeline: int | None = None,
+    ) -> None:
         self.config = config
+        self.metrics_directory = metrics_directory
         self.listening = listening
         self.number = number
         self.lifeline = lifeline
@@ -119,7 +125,7 @@ class _Worker:
     async def _run(self, ready: Callable[[], None]) -> int:
         stop = self._until_told()
         effects = real.system(_failed_later)
-        metrics = Metrics(self.number)
+        metrics = Metrics(self.metrics_directory, self.number)
         context = await open_catalog(self.config, effects, metrics)
         authentication = Tokens(self.config.token_file) if self.config.token_file is not None else Nobody()
         app = App(
@@ -144,14 +150,18 @@ class _Worker:
         assert isinstance(effects.tasks, EventLoopTasks)
         await effects.tasks.drain()
         await context.store.close()
+        metrics.close()
         return 0
 
     def _until_told(self) -> asyncio.Event:
         """SIGTERM, or the end of the process that started this one. Told twice, it is cut short."""
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        signals = 0
 
         def told() -> None:
-            if stop.is_set():
+            nonlocal signals
+            signals += 1
+            if signals > 1:
                 os._exit(1)
             stop.set()
 
@@ -168,7 +178,7 @@ class _Worker:
         assert self.lifeline is not None
         loop.remove_reader(self.lifeline)
         stop.set()
-        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)
+        shutil.rmtree(self.metrics_directory, ignore_errors=True)
 
 
 def _failed_later(error: BaseException) -> None:
@@ -197,7 +207,8 @@ def root_uri(root: str) -> str:
     if colon and "/" not in scheme and scheme != "file":
         return root.rstrip("/")
     path = unquote(urlsplit(root).path) if scheme == "file" and colon else root
-    return f"file://{Path.cwd() / path}".rstrip("/")
+    # As written, symbolic links included: whoever moves what they lead to keeps the catalog where it was made.
+    return "file://" + os.path.abspath(path)  # noqa: PTH100
 
 
 async def open_catalog(config: Config, effects: Effects, metrics: Metrics) -> Context:

@@ -13,7 +13,6 @@ import logging
 import os
 import sys
 from bisect import bisect_left
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -167,11 +166,11 @@ def start_log(format: str, path: str | None, most_bytes: int, keep: int) -> None
 class Metrics:
     """What one worker counted. `write` brings the files up to date, `render` reads those of all workers."""
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, directory: str, worker: int) -> None:
         self.in_flight = 0
         self._requests: dict[tuple[str, int], list[float]] = {}
         self._store: dict[str, list[float]] = {}
-        self._files = _Files(worker)
+        self._files = _Files(directory, worker)
 
     def request(self, route: str, status: int, took_s: float) -> None:
         """Hot: 0.5 µs."""
@@ -200,42 +199,49 @@ class Metrics:
         self.write()
         return self._files.render()
 
+    def close(self) -> None:
+        self.write()
+        self._files.close()
+
 
 class _Files:
-    """prometheus-client's multiprocess files, one set a worker, in $PROMETHEUS_MULTIPROC_DIR.
+    """prometheus-client's multiprocess files, one set a worker, in one directory for all.
 
     A worker that replaces a dead one has its number, so it goes on counting where that one stopped.
     """
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, directory: str, worker: int) -> None:
+        self._directory = directory
         self._worker = worker
-        self._kind: Callable[..., Any] | None = None
-        self._values: dict[tuple[str, ...], Any] = {}
+        self._files: dict[str, Any] = {}
+        self._values: dict[tuple[str, str], float] = {}
+        self._in_flight = 0
 
-    def _value(self, type: str, metric: str, name: str, labels: dict[str, str], help: str) -> Any:
-        key = (name, *labels.values())
-        if (known := self._values.get(key)) is None:
-            if self._kind is None:
-                from prometheus_client.values import MultiProcessValue
+    def _file(self, type: str) -> Any:
+        if type not in self._files:
+            from prometheus_client.mmap_dict import MmapedDict
 
-                self._kind = MultiProcessValue(lambda: self._worker)  # type: ignore[no-untyped-call]
-            mode = "livesum" if type == "gauge" else ""
-            known = self._kind(type, metric, name, list(labels), list(labels.values()), help, multiprocess_mode=mode)
-            self._values[key] = known
-        return known
+            path = f"{self._directory}/{type}_{self._worker}.db"
+            self._files[type] = MmapedDict(path)  # type: ignore[no-untyped-call]
+        return self._files[type]
+
+    def _add(self, type: str, metric: str, name: str, labels: dict[str, str], help: str, amount: float) -> None:
+        file, key = self._file(type), _key(metric, name, labels, help)
+        if (type, key) not in self._values:
+            self._values[type, key] = file.read_value(key)[0]
+        self._values[type, key] += amount
+        file.write_value(key, self._values[type, key], 0.0)
 
     def add_requests(self, route: str, status: int, cell: list[float]) -> None:
         counts, took_s = cell[:-1], cell[-1]
         labels = {"route": route, "status": str(status)}
         help = "Requests answered."
-        self._value("counter", "frazil_requests", "frazil_requests_total", labels, help).inc(sum(counts))
+        self._add("counter", "frazil_requests", "frazil_requests_total", labels, help, sum(counts))
         name, help = "frazil_request_seconds", "Time from a whole request to its answer."
         for bound, count in zip((*LATENCY_BOUNDS_S, float("inf")), counts, strict=True):
             le = {"route": route, "le": "+Inf" if bound == float("inf") else str(bound)}
-            value = self._value("histogram", name, f"{name}_bucket", le, help)
-            if count:
-                value.inc(count)
-        self._value("histogram", name, f"{name}_sum", {"route": route}, help).inc(took_s)
+            self._add("histogram", name, f"{name}_bucket", le, help, count)
+        self._add("histogram", name, f"{name}_sum", {"route": route}, help, took_s)
 
     def add_store(self, verb: str, count: float) -> None:
         help = "Requests to the object store."
@@ -244,12 +250,27 @@ class _Files:
         )
 
     def set_in_flight(self, count: int) -> None:
-        self._value("gauge", "frazil_in_flight", "frazil_in_flight", {}, "Requests being worked on.").set(count)
+        if count == self._in_flight:
+            return
+        self._in_flight = count
+        key = _key("frazil_in_flight", "frazil_in_flight", {}, "Requests being worked on.")
+        self._file("gauge_livesum").write_value(key, float(count), 0.0)
 
     def render(self) -> bytes:
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(registry, self._directory)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+
+def _key(metric: str, name: str, labels: dict[str, str], help: str) -> str:
+    from prometheus_client.mmap_dict import mmap_key
+
+    return str(mmap_key(metric, name, list(labels), list(labels.values()), help))  # type: ignore[no-untyped-call]

@@ -196,8 +196,9 @@ class Actor:
 
 
 class Process:
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: Actor, live: dict[str, tuple[int, bytes]] | None = None) -> None:
         self.actor = actor
+        self._warm_store = dict(actor.seen) if live is None else live
         self.tasks: dict[str, _Task] = {}
         self.ready: list[str] = []
         self.current = ""
@@ -214,7 +215,7 @@ class Process:
                 self._add(name, make(), None)
 
     def _warm_up(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        store = dict(self.actor.seen)
+        store = self._warm_store
         self._add("warm", make(), None)
         self.begin("warm")
         while calls := self.pending():
@@ -410,9 +411,16 @@ def run_until(actor: Actor, store: dict[str, tuple[int, bytes]], stop: Callable[
     raise AssertionError(f"{actor.name} never came to where it should die")
 
 
-def run_alone(actor: Actor, store: dict[str, tuple[int, bytes]]) -> Alone:
-    """Run a process to its end. Calls that wait at the same time are answered in one round: a round is a round trip."""
-    process = Process(actor)
+def run_alone(
+    actor: Actor, store: dict[str, tuple[int, bytes]], meanwhile: Callable[[], object] | None = None
+) -> Alone:
+    """Run a process to its end. Calls that wait at the same time are answered in one round: a round is a round trip.
+
+    With `meanwhile` the process warms up on this very store, and that happens before its requests.
+    """
+    process = Process(actor, store if meanwhile is not None else None)
+    if meanwhile is not None:
+        meanwhile()
     calls: list[tuple[str, str]] = []
     chain, rounds = 0, 0
     for request in list(process.tasks):

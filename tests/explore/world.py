@@ -157,10 +157,18 @@ def answered(value: Any) -> Any:
 
 
 def alone(
-    store: Store, call: Call, *, name: str = "builder", warm: Call | None = None, seen: Store | None = None
+    store: Store,
+    call: Call,
+    *,
+    name: str = "builder",
+    warm: Call | None = None,
+    seen: Store | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Alone:
     """Run one request by itself on a healthy store."""
-    return run_alone(process(name, {name: call}, seen=dict(store) if seen is None else seen, warm=warm), store)
+    return run_alone(
+        process(name, {name: call}, seen=dict(store) if seen is None else seen, warm=warm), store, meanwhile
+    )
 
 
 def built(*calls: Call) -> Store:

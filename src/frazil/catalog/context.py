@@ -35,14 +35,13 @@ class Context:
         identity: Identity,
         *,
         allowed: Sequence[Place] = (),
-        registry: Registry | None = None,
     ) -> None:
         self.store = store
         self.effects = effects
         self.identity = identity
         self.root = Location(identity.root)
         self.files = Files([Place(self.root, store), *allowed])
-        self.registry = registry or Registry(store, effects)
+        self.registry = Registry(store, effects)
         self.pointers = Pointers(store)
         self.settlements = Settlements(store, effects)
 

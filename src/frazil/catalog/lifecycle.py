@@ -38,8 +38,8 @@ async def drop(context: Context, request: Request, name: TableName, *, purge: bo
 
 async def _pointer_before(context: Context, name: TableName) -> Read | None:
     """The pointer as it was before the drop: who registers the table anew after it moves the pointer on."""
-    remembered = context.registry.last_seen
-    entry = await remembered.entry(table_key(name)) if remembered is not None else None
+    view = context.registry.last_seen or await context.registry.view()
+    entry = await view.entry(table_key(name))
     if entry is None:
         return None
     return context.pointers.last_seen(entry.uuid) or await context.pointers.read(entry.uuid)
@@ -87,8 +87,9 @@ async def complete(context: Context, owed: Owed, read: Read | None = None) -> No
 
 
 async def sweep(context: Context) -> int:
-    """Complete what crashed operations owe. How many steps there were."""
-    owed = (await context.registry.view()).head.owed
+    """Complete what crashed operations owe. How many steps there were that this process did not know to be done."""
+    view = await context.registry.view()
+    owed = [step for step in view.head.owed if not context.registry.is_paid(step)]
     for step in owed:
         await complete(context, step)
     return len(owed)

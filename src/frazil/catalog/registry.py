@@ -165,11 +165,10 @@ _Verdict = Settled | FrazilError
 
 
 class Registry:
-    def __init__(self, store: Store, effects: Effects, *, head_changes_max: int = limits.head_changes_max) -> None:
+    def __init__(self, store: Store, effects: Effects) -> None:
         self._store = store
         self._effects = effects
         self._ranges = Ranges(store, effects)
-        self._head_changes_max = head_changes_max
         self._view: View | None = None
         self._waiting: list[tuple[Operation, Promise[_Verdict]]] = []
         self._leading = False
@@ -233,6 +232,9 @@ class Registry:
     def paid(self, owed: Owed) -> None:
         """An owed step is known to be done: it is struck off in the next change, never by a CAS of its own."""
         self._paid.add(owed.id)
+
+    def is_paid(self, owed: Owed) -> bool:
+        return owed.id in self._paid
 
     async def _lead(self) -> None:
         """Bring about what is waiting, as one batch; whoever comes meanwhile waits for the next."""
@@ -324,7 +326,7 @@ class Registry:
         view, old = draft.view, draft.view.head
         encoded = [msgspec.Raw(formats.encode(change)) for change in draft.changes]
         full = (
-            len(old.changes) + len(encoded) > self._head_changes_max
+            len(old.changes) + len(encoded) > limits.head_changes_max
             or sum(map(len, old.changes)) + sum(map(len, encoded)) > limits.head_bytes_max
         )
         index = await self._checkpoint(view) if full and old.changes else view.index

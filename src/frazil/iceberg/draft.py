@@ -121,11 +121,14 @@ class Draft:
         return int(self.value("format-version"))
 
     def columns(self) -> dict[int, schemas.Column]:
-        """Those of the current schema."""
+        """Those of the current schema; of the one added last while a creation has not said yet which is current."""
         current = self.value("current-schema-id")
-        for schema in self.value("schemas"):
+        added = self.value("schemas")
+        for schema in added:
             if schema["schema-id"] == current:
                 return schemas.columns(schema)
+        if added and (current is None or current == -1):
+            return schemas.columns(added[-1])
         raise BadInput("Cannot go on without a current schema: none has been set")
 
     def unset_main(self) -> None:

@@ -39,9 +39,8 @@ def add_schema(draft: Draft, update: dict[str, Any]) -> None:
     schema = wanted.mapping(update, "schema", "add-schema")
     columns = schemas.check(schema, draft.format_version)
     last = draft.value("last-column-id")
+    # Deprecated: Java sends the highest id of this very schema, lower than the table's once a column was dropped.
     given = wanted.int32_or_none(update, "last-column-id", "add-schema")
-    if given is not None and given < last:
-        raise BadInput(f"Invalid last column ID: {given} < {last} (previous last column ID)")
     highest = max([last, given or 0, *columns])
     if highest != last:
         draft.put("last-column-id", highest)

@@ -14,6 +14,7 @@ import os
 import sys
 from bisect import bisect_left
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +227,7 @@ class _Files:
         return self._files[type]
 
     def _add(self, type: str, metric: str, name: str, labels: dict[str, str], help: str, amount: float) -> None:
-        file, key = self._file(type), _key(metric, name, labels, help)
+        file, key = self._file(type), _key(metric, name, tuple(labels.items()), help)
         if (type, key) not in self._values:
             self._values[type, key] = file.read_value(key)[0]
         self._values[type, key] += amount
@@ -244,16 +245,14 @@ class _Files:
         self._add("histogram", name, f"{name}_sum", {"route": route}, help, took_s)
 
     def add_store(self, verb: str, count: float) -> None:
-        help = "Requests to the object store."
-        self._value("counter", "frazil_store_operations", "frazil_store_operations_total", {"verb": verb}, help).inc(
-            count
-        )
+        name, help = "frazil_store_operations", "Requests to the object store."
+        self._add("counter", name, f"{name}_total", {"verb": verb}, help, count)
 
     def set_in_flight(self, count: int) -> None:
         if count == self._in_flight:
             return
         self._in_flight = count
-        key = _key("frazil_in_flight", "frazil_in_flight", {}, "Requests being worked on.")
+        key = _key("frazil_in_flight", "frazil_in_flight", (), "Requests being worked on.")
         self._file("gauge_livesum").write_value(key, float(count), 0.0)
 
     def render(self) -> bytes:
@@ -270,7 +269,9 @@ class _Files:
         self._files.clear()
 
 
-def _key(metric: str, name: str, labels: dict[str, str], help: str) -> str:
+@cache
+def _key(metric: str, name: str, labels: tuple[tuple[str, str], ...], help: str) -> str:
     from prometheus_client.mmap_dict import mmap_key
 
-    return str(mmap_key(metric, name, list(labels), list(labels.values()), help))  # type: ignore[no-untyped-call]
+    keys, values = [key for key, _ in labels], [value for _, value in labels]
+    return str(mmap_key(metric, name, keys, values, help))  # type: ignore[no-untyped-call]

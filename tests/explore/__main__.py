@@ -8,6 +8,7 @@ Exits 1 when a schedule breaks a promise, and prints the schedule.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 import time
 from pathlib import Path
@@ -15,7 +16,17 @@ from pathlib import Path
 from tests.explore import evidence, scenarios
 from tests.explore.engine import Budget, Explorer
 
-SAVED = Path(__file__).parents[2] / ".cache" / "explore"
+PROJECT = Path(__file__).parents[2]
+SAVED = PROJECT / ".cache" / "explore"
+
+
+def of_this_code() -> str:
+    """What was explored holds for the code that was run: other code starts anew."""
+    digest = hashlib.sha256()
+    for folder in (PROJECT / "src" / "frazil", Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def main() -> int:
@@ -26,9 +37,13 @@ def main() -> int:
     SAVED.mkdir(parents=True, exist_ok=True)
     stories = [story for story in scenarios.NAMED if arguments.only in story.__name__]
     broken = 0
+    code = of_this_code()
+    for old in SAVED.glob("*.pickle"):
+        if code not in old.name:
+            old.unlink()
     for at, story in enumerate(stories):
         started = time.monotonic()
-        saved = SAVED / f"{story.__name__}.pickle"
+        saved = SAVED / f"{story.__name__}-{code}.pickle"
         explorer = Explorer.resumed(saved, scenarios.with_budget(story(), Budget()))
         before = len(explorer.memo)
         result = explorer.run(most_seconds=arguments.seconds / len(stories))

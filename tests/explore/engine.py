@@ -568,6 +568,8 @@ class Explorer:
         complete = not self.stack
         schedules, violations = self.memo.get(self._first, (0, 0))
         if not complete:
+            # So far: what the states on the way down have counted behind them.
+            schedules = sum(frame.schedules for frame in self.stack)
             violations = sum(frame.violations for frame in self.stack) or int(self.message is not None)
         return Result(
             self.scenario.name,

@@ -148,7 +148,7 @@ def staged_create_with_a_marker(patch: pytest.MonkeyPatch) -> None:
                 return Committed(there.location, made)
             raise Unavailable("in progress")
         await context.files.write(location, made)
-        if not isinstance(await context.pointers.make(pointers.first(receipt, made, effects)), Applied):
+        if not isinstance(await context.pointers.make(pointers.first(receipt, made, effects), receipt), Applied):
             raise Unavailable("contended")
 
         async def decide(draft: Draft) -> Decision:

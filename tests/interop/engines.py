@@ -41,10 +41,10 @@ class PyIceberg:
         self._catalog.create_table(f"shared.{table}", schema=schema)
 
     def append(self, table: str, rows: Rows) -> None:
-        import pyarrow
+        import pyarrow as pa
 
         loaded = self._catalog.load_table(f"shared.{table}")
-        loaded.append(pyarrow.Table.from_pylist(rows, schema=loaded.schema().as_arrow()))
+        loaded.append(pa.Table.from_pylist(rows, schema=loaded.schema().as_arrow()))
 
     def widen(self, table: str) -> None:
         from pyiceberg.types import StringType
@@ -58,25 +58,25 @@ class PyIceberg:
 
 class Spark:
     def __init__(self, session: Any) -> None:
-        self._sql = session.sql
+        self.sql = session.sql
 
     def create(self, table: str) -> None:
-        self._sql(f"create table shared.{table} (id bigint, name string)")
+        self.sql(f"create table shared.{table} (id bigint, name string)")
 
     def append(self, table: str, rows: Rows) -> None:
         self._refresh(table)
-        self._sql(f"insert into shared.{table} values {_values(rows)}")
+        self.sql(f"insert into shared.{table} values {_values(rows)}")
 
     def widen(self, table: str) -> None:
-        self._sql(f"alter table shared.{table} add columns (kind string)")
+        self.sql(f"alter table shared.{table} add columns (kind string)")
 
     def _refresh(self, table: str) -> None:
         """Spark's own catalog keeps a table for 30 s, whatever others do to it."""
-        self._sql(f"refresh table shared.{table}")
+        self.sql(f"refresh table shared.{table}")
 
     def read(self, table: str) -> Rows:
         self._refresh(table)
-        return in_order([row.asDict() for row in self._sql(f"select * from shared.{table}").collect()])
+        return in_order([row.asDict() for row in self.sql(f"select * from shared.{table}").collect()])
 
 
 class DuckDB:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import running
-from tests.interop.engines import DuckDB, Engine, PyIceberg, Spark
+from tests.interop.engines import DuckDB, Engine, PyIceberg, Rows, Spark
 
 pytestmark = [
     pytest.mark.spark,
@@ -48,12 +48,12 @@ def test_every_engine_reads_what_one_wrote_before_and_after_a_schema_change(
     engine = engines[writer]
     engine.create(table)
     engine.append(table, [{"id": 1, "name": "wren"}, {"id": 2, "name": None}])
-    narrow = [{"id": 1, "name": "wren"}, {"id": 2, "name": None}]
+    narrow: Rows = [{"id": 1, "name": "wren"}, {"id": 2, "name": None}]
     assert {name: reader.read(table) for name, reader in engines.items()} == dict.fromkeys(NAMES, narrow)
 
     engine.widen(table)
     engine.append(table, [{"id": 3, "name": "heron", "kind": "wader"}])
-    wide = [{**row, "kind": None} for row in narrow] + [{"id": 3, "name": "heron", "kind": "wader"}]
+    wide: Rows = [{**row, "kind": None} for row in narrow] + [{"id": 3, "name": "heron", "kind": "wader"}]
     assert {name: reader.read(table) for name, reader in engines.items()} == dict.fromkeys(NAMES, wide)
 
 
@@ -73,7 +73,8 @@ def test_all_three_write_to_one_table_whoever_changed_its_schema(engines: dict[s
 
 def test_spark_creates_as_select_merges_deletes_and_replaces(engines: dict[str, Engine]) -> None:
     spark = engines["Spark"]
-    sql = spark._sql
+    assert isinstance(spark, Spark)
+    sql = spark.sql
     sql("create table shared.source using iceberg as select 1L as id, 'a' as name union all select 2L, 'b'")
     sql("create table shared.target (id bigint, name string) tblproperties ('write.delete.mode'='merge-on-read')")
     spark.append("target", [{"id": 2, "name": "old"}, {"id": 3, "name": "c"}])

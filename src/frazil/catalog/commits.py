@@ -271,7 +271,7 @@ class _Commit:
     async def _move(self, base: Base, attempt: Attempt) -> Committed | Base:
         """Round trip 2."""
         pointer = pointers.commit(base.read.pointer, attempt.receipt, attempt.metadata, self.effects)
-        match await self.context.pointers.move(base.read, pointer):
+        match await self.context.pointers.move(base.read, pointer, attempt.receipt):
             case Applied():
                 return self._done(attempt, bytes(pointer.producer))
             case Overtaken(found) if found is not None:

@@ -208,7 +208,7 @@ async def _place(
     view = context.registry.last_seen or await context.registry.view()
     location = registered or _first_location(context, wanted, metadata)
     receipt = _receipt(context, wanted, metadata, location, 0, None, registered)
-    make = context.pointers.make(pointers.first(receipt, metadata, context.effects))
+    make = context.pointers.make(pointers.first(receipt, metadata, context.effects), receipt)
     if registered:
         put = await make
     else:
@@ -249,7 +249,7 @@ async def _displace(
             await context.settlements.settle(standing.producer, bytes(standing.pointer.producer))
         receipt = _over(context, wanted, metadata, location, standing, registered)
         pointer = pointers.commit(standing.pointer, receipt, metadata, context.effects)
-        match await context.pointers.move(standing, pointer):
+        match await context.pointers.move(standing, pointer, receipt):
             case Applied():
                 return _Placed(receipt, view.head.epoch)
             case Overtaken(found) if found is not None:

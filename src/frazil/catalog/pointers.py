@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from frazil import limits
-from frazil.catalog import formats
+from frazil.catalog import formats, receipts
 from frazil.catalog.receipts import Receipt, Source
 from frazil.effects import Effects
 from frazil.iceberg.metadata import TableMetadata
@@ -65,10 +65,13 @@ class Read(msgspec.Struct, frozen=True):
 
 
 def parse(found: Found, uuid: str) -> Read:
-    key = keys.pointer(uuid)
-    pointer = formats.decode(found.body, Pointer, VERSION, key)
-    producer = formats.decode(bytes(pointer.producer), Receipt, 1, f"the producer in {key}")
-    return Read(pointer, found.version, producer)
+    pointer = formats.decode(found.body, Pointer, VERSION, keys.pointer(uuid))
+    return Read(pointer, found.version, _producer(pointer))
+
+
+def _producer(pointer: Pointer) -> Receipt:
+    where = f"the producer in {keys.pointer(pointer.table_uuid)}"
+    return formats.decode(bytes(pointer.producer), Receipt, receipts.VERSION, where)
 
 
 # -- the changes a pointer can go through ----------------------------------------------------------------------------
@@ -142,24 +145,28 @@ class Pointers:
             found = changed
         return None if found is None else self.note(found, uuid)
 
-    async def make(self, pointer: Pointer) -> Put:
+    async def make(self, pointer: Pointer, producer: Receipt) -> Put:
         """Create-if-absent: the first pointer of a table."""
-        body = formats.encode(pointer)
-        return self._noting(pointer.table_uuid, body, await self._store.put_new(keys.pointer(pointer.table_uuid), body))
+        put = await self._store.put_new(keys.pointer(pointer.table_uuid), formats.encode(pointer))
+        return self._noting(pointer, producer, put)
 
-    async def move(self, base: Read, pointer: Pointer) -> Put:
-        """Replace exactly what was read. Whoever names another location has settled `base.producer` before."""
-        body = formats.encode(pointer)
-        put = await self._store.put_if(keys.pointer(pointer.table_uuid), body, base.version)
-        return self._noting(pointer.table_uuid, body, put)
+    async def move(self, base: Read, pointer: Pointer, producer: Receipt | None = None) -> Put:
+        """Replace exactly what was read: by a commit, whose `producer` it is, or by what keeps the producer.
 
-    def _noting(self, uuid: str, body: bytes, put: Put) -> Put:
+        Whoever names another location has settled `base.producer` before.
+        """
+        put = await self._store.put_if(keys.pointer(pointer.table_uuid), formats.encode(pointer), base.version)
+        return self._noting(pointer, producer or _producer(pointer), put)
+
+    def _noting(self, pointer: Pointer, producer: Receipt, put: Put) -> Put:
         if isinstance(put, Applied):
-            self.note(Found(body, put.version), uuid)
+            self._keep(pointer.table_uuid, Read(pointer, put.version, producer))
         return put
 
     def note(self, found: Found, uuid: str) -> Read:
-        seen = parse(found, uuid)
+        return self._keep(uuid, parse(found, uuid))
+
+    def _keep(self, uuid: str, seen: Read) -> Read:
         self._seen[uuid] = seen
         self._seen.move_to_end(uuid)
         if len(self._seen) > limits.pointer_cache_entries:

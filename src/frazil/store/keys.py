@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
+from functools import lru_cache
 
 CATALOG = "_catalog/catalog.json"
 HEAD = "_catalog/core/manifest.json"
@@ -24,8 +25,9 @@ def key_hash(idempotency_key: str) -> str:
 
 def marker(idempotency_key: str) -> str:
     """Filed by the time inside the UUIDv7, so that old ones are a prefix to delete."""
-    moment = datetime.fromtimestamp(uuid7_ms(idempotency_key) / 1000, UTC)
-    return f"_catalog/iceberg_idempotency/{moment:%Y-%m-%d}/{moment:%H}/{key_hash(idempotency_key)}.json"
+    at_ms = uuid7_ms(idempotency_key)
+    hour = at_ms // 3_600_000 % 24
+    return f"_catalog/iceberg_idempotency/{day(at_ms)}/{hour:02}/{key_hash(idempotency_key)}.json"
 
 
 def uuid7_ms(key: str) -> int:
@@ -43,7 +45,13 @@ def registered_commit_key(metadata_location: str, number: int) -> str:
 
 
 def day(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
+    """The UTC day of a moment, as in every dated key."""
+    return _day(at_ms // 86_400_000)
+
+
+@lru_cache(maxsize=64)
+def _day(number: int) -> str:
+    return f"{datetime.fromtimestamp(number * 86_400, UTC):%Y-%m-%d}"
 
 
 def pending_receipt(at_ms: int, commit: str) -> str:

@@ -37,7 +37,7 @@ page_max = 1_000
 head_changes_max = 256
 head_bytes_max = 64 * 1024
 range_entries_max = 512
-registry_rounds_max = 24
+registry_rounds_max = 60
 batch_max = 64
 
 # -- idempotency

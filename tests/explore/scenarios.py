@@ -93,6 +93,9 @@ BASE = built(namespace, create())
 UUID = next(iter(Told(bodies(BASE)).names.values()))
 
 
+DROPPED = built(namespace, create(), put("a"), drop())
+
+
 def commits(*tries: tuple[str, tuple[str, ...]]) -> Callable[[Mapping[str, bytes], Mapping[str, Any]], str | None]:
     """Each key with the requests that tried it."""
 
@@ -383,6 +386,53 @@ def group_commit() -> Scenario:
     )
 
 
+def commits_in_one_process() -> Scenario:
+    """Two commits in one process take turns, beside a third in another."""
+    return Scenario(
+        "two commits in one process × another process",
+        (
+            process("P", {"A": append(1, first=True, key_=1), "B": append(2, first=True)}, seen=BASE, warm=load()),
+            warm("W", put("w")),
+        ),
+        BASE,
+        commits((key(1), ("A",)), (keyless("B", "P"), ("B",)), (keyless("W"), ("W",))),
+        canonical=False,
+    )
+
+
+def two_registrations() -> Scenario:
+    """A dropped table is registered twice at once, under two names, each from a file of its own."""
+    pointer = Told(bodies(DROPPED)).pointer(UUID)
+    assert pointer is not None
+    newer, older = Told(bodies(DROPPED)).lineage(UUID)[:2]
+
+    def registering(name: TableName, location: str, key_: int) -> Call:
+        return lambda catalog: catalog.register_table(GRANT, name, location, False, by(key_))
+
+    def check(store: Mapping[str, bytes], answers: Mapping[str, Any]) -> str | None:
+        told = Told(store)
+        for request, name, location in (("G1", T, older), ("G2", U, newer)):
+            if status(answers.get(request, Unanswered())) != 200:
+                continue
+            if told.names.get(table_key(name)) != UUID:
+                return f"{request} was answered, and its name is not there"
+            now = told.pointer(UUID)
+            if now is None or now.current_metadata_location != location:
+                return f"{request} was told it registered one file, and the table is another"
+        return sound(told)
+
+    return Scenario(
+        "two registrations of one table × its first one's retry",
+        (
+            process("G1", {"G1": registering(T, older, 1)}, seen=DROPPED, warm=_see),
+            process("G2", {"G2": registering(U, newer, 2)}, seen=DROPPED, warm=_see),
+            process("G3", {"G3": registering(T, older, 1)}, seen=DROPPED, warm=_see),
+        ),
+        DROPPED,
+        check,
+    )
+
+
 def drop_and_register() -> Scenario:
     """A table is dropped and registered again while its tombstone may still be owed, and a sweep runs."""
     location = Told(bodies(BASE)).pointer(UUID).current_metadata_location  # type: ignore[union-attr]
@@ -427,7 +477,9 @@ NAMED = (
     two_creators,
     staged_and_retry,
     group_commit,
+    commits_in_one_process,
     drop_and_register,
+    two_registrations,
     takeover_over_an_unsettled_commit,
 )
 

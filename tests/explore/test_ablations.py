@@ -131,6 +131,24 @@ def takeover_without_a_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(commits, "fenced", fenced)
 
 
+def buried_without_asking(patch: pytest.MonkeyPatch) -> None:
+    async def still_owed(context: Context, owed: Any) -> bool:
+        return True
+
+    patch.setattr(lifecycle, "still_owed", still_owed)
+
+
+def epoch_stays(patch: pytest.MonkeyPatch) -> None:
+    async def advance(context: Context) -> None:
+        async def decide(draft: Draft) -> Decision:
+            return Decision()
+
+        request = Request(context.effects.ids.uuid7(), False, "registry.epoch", "", "", None)
+        await context.registry.change(Operation(request, decide))
+
+    patch.setattr(creations, "_advance_epoch", advance)
+
+
 def staged_create_with_a_marker(patch: pytest.MonkeyPatch) -> None:
     """A staged create's commit as any other: its key in a marker, "the pointer names it" taken for "it exists"."""
 
@@ -191,6 +209,20 @@ ABLATIONS = (
         scenarios.staged_and_retry,
         Budget(1, 0, 0),
         "told success, and its table is not there",
+    ),
+    Ablation(
+        "§2 a tombstone is owed until a registration strikes it off",
+        buried_without_asking,
+        scenarios.drop_and_register,
+        _NONE,
+        "a registered table is buried",
+    ),
+    Ablation(
+        "§2 the epoch moves before an unnamed pointer is taken over [H10]",
+        epoch_stays,
+        scenarios.two_registrations,
+        _NONE,
+        "the table is another",
     ),
     Ablation(
         "§3.1 the name is revalidated [H5]",

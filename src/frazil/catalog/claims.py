@@ -74,7 +74,7 @@ class Claim(msgspec.Struct, frozen=True):
         try:
             check_same(request, marker.operation, marker.resource, marker.request_hash, marker.principal)
         except Conflict:
-            if marker.status in (IN_PROGRESS, RELEASED):
+            if marker.status == IN_PROGRESS:
                 raise Unavailable("another request with this Idempotency-Key is in progress") from None
             raise
 

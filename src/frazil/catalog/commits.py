@@ -108,13 +108,28 @@ class _Commit:
             await self._give_up()
             raise Unavailable(f"{self.wanted.name} changes faster than this commit can follow; nothing was applied")
         self.tries += 1
-        return await self._try(base)
+        done = await self._in_turn(base)
+        return await self._meet(done) if isinstance(done, Standing) else done
 
-    async def _try(self, base: Base) -> Committed | Base:
-        """One attempt on one base: done, or the base to try next."""
+    async def _in_turn(self, base: Base) -> Committed | Base | Standing:
+        """One commit at a time in this process; who waited starts from what the one before left."""
+        turns, uuid = self.context.turns, base.entry.uuid
+        await turns.take(uuid)
+        try:
+            seen = self.context.pointers.last_seen(uuid)
+            if seen is not None and seen.version != base.read.version:
+                newer = await self._remembered()
+                base = newer if newer is not None and newer.entry.uuid == uuid else base
+            return await self._try(base)
+        finally:
+            turns.give(uuid)
+
+    async def _try(self, base: Base) -> Committed | Base | Standing:
+        """One attempt on one base: done, or the base to try next, or another's claim that stands in the way."""
         changed = self._changed(base)
         if (isinstance(changed, FrazilError) or changed is base.metadata) and not base.current:
-            return await self._current()
+            base = await self._current()
+            changed = self._changed(base)
         if isinstance(changed, FrazilError):
             raise Refused(changed)
         if changed is base.metadata:
@@ -122,7 +137,7 @@ class _Commit:
         attempt = self._attempt(base, changed)
         standing = await self._prepare(base, attempt)
         if standing is not None:
-            return await self._meet(standing)
+            return standing
         if self.resolved != base.entry.uuid:
             return await self._current()
         return await self._move(base, attempt)
@@ -143,12 +158,10 @@ class _Commit:
             return error
         return changed
 
-    async def _nothing_to_do(self, base: Base) -> Committed | Base:
+    async def _nothing_to_do(self, base: Base) -> Committed | Standing:
         """Nothing changes, so nothing is written: the claim names what stands, and a replay is this very answer."""
         standing = await self._claim(self._target(base, base.read.producer))
-        if standing is not None:
-            return await self._meet(standing)
-        return Committed(base.read.location, base.metadata)
+        return standing or Committed(base.read.location, base.metadata)
 
     # -- where to start -------------------------------------------------------------------------------------------
 
@@ -182,7 +195,8 @@ class _Commit:
     async def _on(self, entry: Entry, read: Read | None) -> Base:
         if read is None or not read.live:
             raise Refused(NoSuchTable(f"Table does not exist: {self.wanted.name}"))
-        return Base(entry, read, await self.context.files.read(read.location), current=True)
+        metadata = await self.context.files.current(read.location, self.wanted.name)
+        return Base(entry, read, metadata, current=True)
 
     # -- one attempt ----------------------------------------------------------------------------------------------
 
@@ -192,6 +206,7 @@ class _Commit:
         location = f"{metadata.location.rstrip('/')}/metadata/{name}"
         receipt = receipts.of_commit(
             metadata,
+            base=base.metadata,
             location=location,
             number=number,
             event_id=self.effects.ids.ulid(),
@@ -303,15 +318,16 @@ class _Commit:
             raise CommitStateUnknown(f"whether the commit to {self.wanted.name} landed is not known: {error}") from None
         if there is not None:
             return self._done(attempt, formats.encode(attempt.receipt))
-        if isinstance(next_base, FrazilError):
-            raise Refused(next_base)
+        if isinstance(next_base, Exception):
+            raise next_base
         return next_base  # type: ignore[no-any-return]
 
-    async def _rebased(self, base: Base, now: Read) -> Base | FrazilError:
+    async def _rebased(self, base: Base, now: Read) -> Base | Refused | FrazilError:
+        """The next base, or why there is none: that counts only if this commit turns out not to have landed."""
         try:
             return await self._on(base.entry, now)
-        except Refused as refusal:
-            return refusal.error
+        except (Refused, FrazilError) as error:
+            return error
 
     # -- saying no ------------------------------------------------------------------------------------------------
 
@@ -399,8 +415,8 @@ class _Commit:
         assert location is not None, "a committed marker names its metadata"
         try:
             return Committed(location, await self.context.files.read(location))
-        except NotFound:
-            raise ReplayFailed(f"the commit succeeded, but its metadata file {location} is gone") from None
+        except (NotFound, BadInput) as error:
+            raise ReplayFailed(f"the commit succeeded, but its metadata cannot be read: {error.message}") from None
 
 
 async def fenced(context: Context, read: Read, target: Target) -> bool:

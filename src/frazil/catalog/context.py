@@ -10,6 +10,7 @@ from frazil.catalog.files import Files, Place
 from frazil.catalog.pointers import Pointers
 from frazil.catalog.receipts import Settlements
 from frazil.catalog.registry import Registry
+from frazil.catalog.turns import Turns
 from frazil.effects import Effects
 from frazil.names import Location
 from frazil.store import keys
@@ -43,6 +44,7 @@ class Context:
         self.files = Files([Place(self.root, store), *allowed])
         self.registry = Registry(store, effects)
         self.pointers = Pointers(store)
+        self.turns = Turns(effects.tasks)
         self.settlements = Settlements(store, effects)
 
     def default_location(self, table_uuid: str) -> str:

@@ -97,7 +97,11 @@ async def stage(context: Context, name: TableName, definition: Definition) -> Ta
 
 
 async def create(context: Context, wanted: Wanted, definition: Definition) -> Committed:
-    return await _bring_about(context, wanted, plan(context, definition))
+    try:
+        metadata = plan(context, definition)
+    except FrazilError as error:
+        return await _as_before(context, wanted, error)
+    return await _bring_about(context, wanted, metadata)
 
 
 async def commit_staged(
@@ -105,10 +109,25 @@ async def commit_staged(
 ) -> Committed:
     """A commit with `assert-create` is a registry operation: its key lives there, and there is no marker (H13)."""
     changes = _with_identity(context, changes)
-    made = updates.apply(None, requirements, changes, now_ms=context.effects.clock.now_ms(), previous_location=None)
-    metadata = _accepted(context, made)
-    guardrails.check_location(context, metadata.location, metadata.uuid)
+    now_ms = context.effects.clock.now_ms()
+    try:
+        metadata = _accepted(context, updates.apply(None, requirements, changes, now_ms=now_ms, previous_location=None))
+        guardrails.check_location(context, metadata.location, metadata.uuid)
+    except FrazilError as error:
+        return await _as_before(context, wanted, error)
     return await _bring_about(context, wanted, metadata)
+
+
+async def _as_before(context: Context, wanted: Wanted, error: FrazilError) -> Committed:
+    """Refused by what may have changed since a first try under this key: if that is in, its answer stands."""
+    if wanted.request.keyed and await (await context.registry.view()).outcome(wanted.request.id) is not None:
+
+        async def decide(draft: Draft) -> Decision:
+            raise error
+
+        settled = await context.registry.change(Operation(wanted.request, decide))
+        return await _replayed(context, settled.outcome.result)
+    raise error
 
 
 def _with_identity(context: Context, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -125,22 +144,29 @@ def _with_identity(context: Context, changes: Sequence[dict[str, Any]]) -> list[
 
 async def register(context: Context, wanted: Wanted, metadata_location: str) -> Committed:
     """Name an existing metadata file: its uuid and the file itself stay as they are."""
-    if not context.files.allowed(Location(metadata_location)):
-        raise BadInput(
-            f"the metadata location {metadata_location} lies neither under the catalog's root {context.root} "
-            "nor under an allowed location"
-        )
+    try:
+        metadata = await _registrable(context, metadata_location)
+    except FrazilError as error:
+        return await _as_before(context, wanted, error)
+    return await _bring_about(context, wanted, metadata, registered=metadata_location)
+
+
+async def _registrable(context: Context, metadata_location: str) -> TableMetadata:
+    _check_reachable(context, metadata_location, "the metadata location")
     try:
         metadata = await context.files.read(metadata_location)
     except NotFound as error:
         raise BadInput(error.message) from None
-    if not context.files.allowed(Location(metadata.location)):
-        raise BadInput(
-            f"the table's location {metadata.location} lies neither under the catalog's root {context.root} "
-            "nor under an allowed location"
-        )
+    _check_reachable(context, metadata.location, "the table's location")
     guardrails.check_locations(context, metadata)
-    return await _bring_about(context, wanted, metadata, registered=metadata_location)
+    return metadata
+
+
+def _check_reachable(context: Context, location: str, what: str) -> None:
+    if not context.files.allowed(Location(location)):
+        raise BadInput(
+            f"{what} {location} lies neither under the catalog's root {context.root} nor under an allowed location"
+        )
 
 
 async def _bring_about(
@@ -166,8 +192,8 @@ async def _replayed(context: Context, result: Mapping[str, Any]) -> Committed:
     location = result["metadata_location"]
     try:
         return Committed(location, await context.files.read(location))
-    except NotFound:
-        raise ReplayFailed(f"the table was made, but its first metadata file {location} is gone") from None
+    except (NotFound, BadInput) as error:
+        raise ReplayFailed(f"the table was made, but its first metadata cannot be read: {error.message}") from None
 
 
 async def _looks_settled(view: View | None, wanted: Wanted, metadata: TableMetadata) -> bool:
@@ -280,6 +306,7 @@ def _receipt(
 ) -> Receipt:
     return receipts.of_commit(
         metadata,
+        base=None,
         location=location,
         number=number,
         event_id=context.effects.ids.ulid(),

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from frazil import limits
-from frazil.errors import BadInput, Internal, NotFound, Unavailable
+from frazil.errors import BadInput, Corrupt, Internal, NotFound, Unavailable
 from frazil.iceberg.metadata import TableMetadata
 from frazil.names import Location
 from frazil.store.base import Applied, Overtaken, Store, Undecided
@@ -60,6 +60,13 @@ class Files:
         metadata = TableMetadata.parse(found.body)
         self.keep(location, metadata, len(found.body))
         return metadata
+
+    async def current(self, location: str, name: object) -> TableMetadata:
+        """The metadata that a pointer names. That it cannot be read is no fault of who asks."""
+        try:
+            return await self.read(location)
+        except (NotFound, BadInput) as error:
+            raise Corrupt(f"the metadata of {name} cannot be read: {error.message}") from None
 
     async def write(self, location: str, metadata: TableMetadata) -> None:
         """Put a file under a name that only this attempt has. Raises when it is not known to be there."""

@@ -70,7 +70,7 @@ async def complete(context: Context, owed: Owed, read: Read | None = None) -> No
     for _ in range(_TRIES):
         if read is None:
             read = await context.pointers.read(owed.uuid)
-            if read is not None and read.live and owed not in (await context.registry.view()).head.owed:
+            if read is not None and read.live and not await still_owed(context, owed):
                 return
         if read is None or not read.live:
             break
@@ -84,6 +84,11 @@ async def complete(context: Context, owed: Owed, read: Read | None = None) -> No
     else:
         raise Unavailable(f"the pointer of {owed.uuid} is contended")
     context.registry.paid(owed)
+
+
+async def still_owed(context: Context, owed: Owed) -> bool:
+    """Asked after the pointer was read: a registration strikes the step off before it revives the pointer."""
+    return owed in (await context.registry.view()).head.owed
 
 
 async def sweep(context: Context) -> int:

@@ -13,7 +13,7 @@ from frazil.catalog.context import Context
 from frazil.catalog.entries import ICEBERG, Entry, child_name, children, table_key
 from frazil.catalog.pointers import Read
 from frazil.catalog.registry import View
-from frazil.errors import BadInput, Corrupt, NoSuchTable, NotFound
+from frazil.errors import BadInput, NoSuchTable
 from frazil.iceberg.metadata import TableMetadata
 from frazil.names import Namespace, TableName
 
@@ -36,10 +36,7 @@ async def load(context: Context, name: TableName) -> Loaded:
     if read is None or not read.live:
         # Named, and its pointer buried: a drop or a registration is on its way through.
         raise NoSuchTable(f"Table does not exist: {name}")
-    try:
-        return Loaded(entry, read.location, await context.files.read(read.location))
-    except NotFound as error:
-        raise Corrupt(f"the metadata of {name} is missing: {error.message}") from None
+    return Loaded(entry, read.location, await context.files.current(read.location, name))
 
 
 async def _standing(context: Context, name: TableName) -> tuple[Entry, Read | None]:

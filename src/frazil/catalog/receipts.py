@@ -6,7 +6,6 @@ of it. So a commit happened if and only if the pointer names it or its receipt e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -64,6 +63,7 @@ class Receipt(msgspec.Struct, frozen=True):
     previous_metadata_location: str | None
     #: The store key of the predecessor's receipt.
     previous: str | None
+    #: The snapshot that this commit added to a ref, with its operation and whole summary; None: it added none.
     snapshot_id: int | None
     operation: str | None
     summary: dict[str, Any]
@@ -110,6 +110,7 @@ class Pending(msgspec.Struct, frozen=True):
 def of_commit(
     metadata: TableMetadata,
     *,
+    base: TableMetadata | None,
     location: str,
     number: int,
     event_id: str,
@@ -118,10 +119,8 @@ def of_commit(
     now_ms: int,
     commit_key: str,
 ) -> Receipt:
-    snapshot: Mapping[str, Any] = {}
-    if metadata.current_snapshot_id is not None:
-        snapshot = metadata.snapshot(metadata.current_snapshot_id) or {}
-    summary = dict(snapshot.get("summary") or {})
+    made = _snapshot_made(metadata, base)
+    summary = dict(((metadata.snapshot(made) or {}).get("summary") or {}) if made is not None else {})
     return Receipt(
         version=VERSION,
         table_uuid=metadata.uuid,
@@ -131,7 +130,7 @@ def of_commit(
         metadata_location=location,
         previous_metadata_location=previous.location if previous else None,
         previous=previous.receipt if previous else None,
-        snapshot_id=metadata.current_snapshot_id,
+        snapshot_id=made,
         operation=summary.get("operation"),
         summary=summary,
         refs=dict(metadata.refs),
@@ -142,6 +141,13 @@ def of_commit(
         committed_at=formats.iso(now_ms),
         metadata_updated_ms=metadata.last_updated_ms,
     )
+
+
+def _snapshot_made(metadata: TableMetadata, base: TableMetadata | None) -> int | None:
+    """The snapshot that a commit added: main's, else another ref's. None where it added none to any ref."""
+    refs = [metadata.current_snapshot_id, *(ref.get("snapshot-id") for ref in metadata.refs.values())]
+    new = (id_ for id_ in refs if id_ is not None and (base is None or not base.has_snapshot(id_)))
+    return next(new, None)
 
 
 class Settlements:

@@ -18,7 +18,16 @@ from frazil.catalog.idempotency import Request, check_same, retention_ms
 from frazil.catalog.ranges import VERSION as RANGES_VERSION
 from frazil.catalog.ranges import Index, Ranges, without_older
 from frazil.effects import Effects, Promise
-from frazil.errors import BadInput, CommitStateUnknown, Conflict, Corrupt, FrazilError, NotFound, Unavailable
+from frazil.errors import (
+    BadInput,
+    CommitStateUnknown,
+    Conflict,
+    Corrupt,
+    FrazilError,
+    NotFound,
+    Unavailable,
+    Unprocessable,
+)
 from frazil.names import Namespace, TableName
 from frazil.store import keys
 from frazil.store.base import Applied, Found, Overtaken, Put, Store, Unchanged, Undecided
@@ -260,7 +269,7 @@ class Registry:
         try:
             current = self._view is None
             view = self._view or await self.view()
-            for _ in range(limits.registry_rounds_max):
+            for lost in range(limits.registry_rounds_max):
                 draft = Draft(view)
                 verdicts = [await self._judge(draft, operation) for operation in batch]
                 if not draft.changes:
@@ -276,7 +285,10 @@ class Registry:
                         return verdicts
                     case Overtaken(found) if found is not None:
                         view, current = await self._install(found), True
-                        await self._effects.clock.sleep(self._effects.chance.jitter_ms(20))
+                        if lost > 1:
+                            # A crowd. What was read back is old after the pause, so the head is read anew.
+                            await self._effects.clock.sleep(self._effects.chance.jitter_ms(5 << min(lost, 5)))
+                            view = await self.view()
                     case Overtaken() | Undecided():
                         raise CommitStateUnknown("the registry's head was sent and its outcome is not known")
         except Unavailable as error:
@@ -301,7 +313,7 @@ class Registry:
                 return Settled(known, replayed=True)
             decision = await operation.decide(draft)
             return Settled(self._enter(draft, request, decision), replayed=False)
-        except (BadInput, NotFound, Conflict) as error:
+        except (BadInput, NotFound, Conflict, Unprocessable) as error:
             if request.keyed and await draft.outcome(request.id) is None:
                 self._enter(draft, request, Decision(), Failure(error.status, error.type, error.message))
             return error

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
@@ -163,8 +164,11 @@ def _catalog(value: object) -> str:
 
 
 def _separator(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"(?:%[0-9A-Fa-f]{2}|[.~_:-]){1,8}", value):
-        raise ValueError("percent-encoded, such as %1F or %2E, or of the characters . ~ _ : -")
+    # Clients send letters, digits and -._~ as they are even where they were told to encode them, and names hold them.
+    if not isinstance(value, str) or not re.fullmatch(r"(?:%[0-9A-Fa-f]{2})+", value):
+        raise ValueError("percent-encoded, such as %1F or %3A")
+    if re.search(r"[A-Za-z0-9._~-]", unquote(value)):
+        raise ValueError("of characters that clients always encode, such as %1F or %3A")
     return value
 
 

@@ -185,7 +185,7 @@ class EventLoopTasks:
             except Exception as error:
                 failures.append((at, error))
             else:
-                waiting.append((at, asyncio.ensure_future(_resume(step, first))))
+                waiting.append((at, asyncio.ensure_future(resumed(step, first))))
         for at, task in waiting:
             try:
                 results[at] = await asyncio.shield(task)
@@ -226,19 +226,19 @@ class _Started:
     def __await__(self) -> Any:
         waited = self._first
         while True:
+            thrown: BaseException | None = None
+            got = None
             try:
                 got = yield waited
             except BaseException as error:  # what the event loop throws in, a cancellation say, is the step's to handle
-                resume: Callable[[], Any] = lambda error=error: self._step.throw(error)  # noqa: E731
-            else:
-                resume = lambda got=got: self._step.send(got)  # noqa: E731
+                thrown = error
             try:
-                waited = resume()
+                waited = self._step.throw(thrown) if thrown is not None else self._step.send(got)
             except StopIteration as end:
                 return end.value
 
 
-async def _resume(step: Coroutine[Any, Any, T], first: Any) -> T:
+async def resumed(step: Coroutine[Any, Any, T], first: Any) -> T:
     return await _Started(step, first)  # type: ignore[no-any-return]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -29,6 +29,12 @@ class TableName(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return ".".join((*self.namespace, self.name))
+
+
+def unambiguous(namespace: Namespace, name: str | None = None) -> str:
+    """A namespace or table as one string that nothing else reads like: what an idempotency key is bound to."""
+    levels = "/".join(quote(level, safe="") for level in namespace)
+    return levels if name is None else f"{levels}:{quote(name, safe='')}"
 
 
 def checked_name(text: object, what: str) -> str:
@@ -87,6 +93,8 @@ class Location:
         if rest.startswith("//"):
             authority, slash, path = rest[2:].partition("/")
             path = slash + path
+        if "//" in path:
+            raise BadInput(f"a location must not hold an empty path segment: {text!r}")
         segments = [segment for segment in path.split("/") if segment]
         if any(unquote(segment) in (".", "..") for segment in segments):
             raise BadInput(f"a location must not step through '.' or '..': {text!r}")

@@ -43,6 +43,7 @@ from frazil.rest.app import App, endpoints
 from frazil.rest.call import Site
 from frazil.rest.server import Server
 from frazil.rest.tables import Rendered
+from frazil.store import conform
 from frazil.store.base import Backend, Found, Listed, RawPut, Unchanged
 from frazil.store.guard import Guard
 from frazil.store.open import open_backend
@@ -52,6 +53,10 @@ log = logging.getLogger("frazil")
 
 SWEEP_S = 30
 
+#: Enough for a store that checks a condition without a lock to let two writers win.
+ADMISSION_ROUNDS = 8
+ADMISSION_WRITERS = 8
+
 Announce = Callable[[str], None]
 
 
@@ -59,7 +64,7 @@ def serve(config: Config, announce: Announce | None = None) -> int:
     """Run until a signal ends it. `announce` is told the address, as http://HOST:PORT, once requests are answered."""
     telemetry.start_log(config.log.format, config.log.file, config.log.file_bytes, config.log.files)
     _keep_memory()
-    metrics_directory = tempfile.mkdtemp(prefix="frazil-metrics-")
+    metrics_directory = telemetry.metrics_directory(tempfile.gettempdir())
     sockets: list[socket.socket] = []
     try:
         if config.token_file is not None:
@@ -126,10 +131,11 @@ class _Worker:
         stop = self._until_told()
         effects = real.system(_failed_later)
         metrics = Metrics(self.metrics_directory, self.number)
-        context = await open_catalog(self.config, effects, metrics)
+        unfit = await why_unfit(self.config)
+        context = await open_catalog(self.config, effects, metrics, writable=unfit is None)
         authentication = Tokens(self.config.token_file) if self.config.token_file is not None else Nobody()
         app = App(
-            _site(self.config, context, metrics),
+            _site(self.config, context, metrics, unfit),
             authentication,
             metrics,
             tick=time.perf_counter,
@@ -140,7 +146,7 @@ class _Worker:
         await server.start(self.listening)
         gc.collect()
         gc.freeze()
-        sweeping = asyncio.create_task(_sweep(app.site.catalog))
+        sweeping = asyncio.create_task(_sweep(app.site.catalog) if unfit is None else stop.wait())
         ready()
         await stop.wait()
         await server.stop()
@@ -211,14 +217,36 @@ def root_uri(root: str) -> str:
     return "file://" + os.path.abspath(path)  # noqa: PTH100
 
 
-async def open_catalog(config: Config, effects: Effects, metrics: Metrics) -> Context:
+async def why_unfit(config: Config) -> str | None:
+    """What of the store contract the root's store does not keep; None where it does.
+
+    A bucket is admitted by a short conformance run at each start, because what stands behind an endpoint may change.
+    A directory is this program's own code, which the tests have admitted.
+    """
+    if not config.root.startswith("s3:"):
+        return None
+
+    def open_store() -> Backend:
+        return open_backend(config.root, sync=config.sync, options=_s3_options(config))
+
+    report = await conform.check(open_store, rounds=ADMISSION_ROUNDS, writers=ADMISSION_WRITERS)
+    if report.admitted:
+        return None
+    failed = ", ".join(check.name for check in report.checks if not check.passed)
+    log.error("the store is not fit for writing: only reads are served", extra={"failed": failed})
+    return f"the store under {config.root} fails its conformance run ({failed}), so nothing is written to it"
+
+
+async def open_catalog(config: Config, effects: Effects, metrics: Metrics, *, writable: bool = True) -> Context:
     def store(root: str) -> Guard:
         backend = open_backend(root, sync=config.sync, options=_s3_options(config))
         return Guard(_Counted(backend, metrics), effects.clock, effects.chance)
 
     root = root_uri(config.root)
     allowed = [Place(Location(uri), store(uri)) for uri in config.allowed_locations]
-    context = await open_context(store(config.root), effects, name=config.catalog, root=root, allowed=allowed)
+    context = await open_context(
+        store(config.root), effects, name=config.catalog, root=root, allowed=allowed, writable=writable
+    )
     if context.identity.name != config.catalog and config.origins["catalog"] != "default":
         raise BadInput(
             f"{config.origins['catalog']}: the catalog at {root} is called {context.identity.name!r}, "
@@ -255,7 +283,7 @@ def file_io(config: Config) -> dict[str, str]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _site(config: Config, context: Context, metrics: Metrics) -> Site:
+def _site(config: Config, context: Context, metrics: Metrics, unfit: str | None = None) -> Site:
     clients = file_io(config)
     return Site(
         catalog=Catalog(context),
@@ -265,7 +293,8 @@ def _site(config: Config, context: Context, metrics: Metrics) -> Site:
         file_io=clients,
         version=importlib.metadata.version("frazil"),
         rendered=Rendered(clients),
-        endpoints=endpoints(),
+        endpoints=endpoints(writing=unfit is None),
+        unfit=unfit,
         metrics=metrics.render,
     )
 

@@ -11,7 +11,9 @@ import contextlib
 import fcntl
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from bisect import bisect_left
 from datetime import UTC, datetime
 from functools import cache
@@ -83,11 +85,16 @@ class Readable(logging.Formatter):
     """For people at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        extra = "".join(f" {name}={value}" for name, value in _said(record).items())
+        extra = "".join(f" {name}={_one_line(value)}" for name, value in _said(record).items())
         line = f"{_moment(record)} {record.levelname:7} {record.getMessage()}{extra}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
         return line
+
+
+def _one_line(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() else repr(text)
 
 
 class RotatedFile(logging.Handler):
@@ -157,6 +164,8 @@ def start_log(format: str, path: str | None, most_bytes: int, keep: int) -> None
         old.close()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+    # Of what a record can say about its maker only the process is written; not asking for the rest saves a third.
+    logging.logThreads = logging.logMultiprocessing = False
     # Its own remarks about requests and connections are made by ours, in one form.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
@@ -203,6 +212,29 @@ class Metrics:
     def close(self) -> None:
         self.write()
         self._files.close()
+
+
+def metrics_directory(place: str) -> str:
+    """A new directory for the metrics of one run of a server. What servers that were killed left behind goes.
+
+    A directory is in use while somebody holds its lock: this process, or a worker that inherits it.
+    """
+    for left in Path(place).glob(f"{_DIRECTORY}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(left / "lock", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
+    made = tempfile.mkdtemp(prefix=_DIRECTORY, dir=place)
+    lock = os.open(f"{made}/new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    Path(f"{made}/new").rename(f"{made}/lock")  # from now on others look at it, and it is held
+    return made
+
+
+_DIRECTORY = "frazil-metrics-"
 
 
 class _Files:
@@ -274,4 +306,4 @@ def _key(metric: str, name: str, labels: tuple[tuple[str, str], ...], help: str)
     from prometheus_client.mmap_dict import mmap_key
 
     keys, values = [key for key, _ in labels], [value for _, value in labels]
-    return str(mmap_key(metric, name, keys, values, help))  # type: ignore[no-untyped-call]
+    return str(mmap_key(metric, name, keys, values, help))

@@ -227,7 +227,7 @@ def test_a_marker_of_version_1_says_what_its_attempt_was_about_to_do():
     assert claim.request_hash == hashlib.sha256(b'{"append":101}').hexdigest()
     assert (claim.operation, claim.resource, claim.principal, claim.source) == (
         "table.commit",
-        "sales.orders",
+        "sales:orders",
         "ada",
         ADA,
     )

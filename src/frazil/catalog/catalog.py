@@ -22,7 +22,7 @@ from frazil.catalog.receipts import AdminApi, IcebergRest, Source
 from frazil.errors import BadInput
 from frazil.grants import Grant
 from frazil.iceberg.metadata import TableMetadata
-from frazil.names import Namespace, TableName
+from frazil.names import Namespace, TableName, unambiguous
 
 
 class Mutation(msgspec.Struct, frozen=True):
@@ -37,9 +37,14 @@ class Catalog:
     def __init__(self, context: Context) -> None:
         self.context = context
 
-    def _bind(self, grant: Grant, operation: str, resource: object, by: Mutation) -> Request:
+    def _bind(self, grant: Grant, operation: str, resource: Namespace | TableName | str, by: Mutation) -> Request:
         effects = self.context.effects
-        return bind(grant, operation, str(resource), by.body, by.key, effects.ids.uuid7(), effects.clock.now_ms())
+        match resource:
+            case TableName(namespace, name):
+                resource = unambiguous(namespace, name)
+            case tuple():
+                resource = unambiguous(resource)
+        return bind(grant, operation, resource, by.body, by.key, effects.ids.uuid7(), effects.clock.now_ms())
 
     def _source(self, grant: Grant, by: Mutation) -> Source:
         if by.admin:
@@ -52,17 +57,17 @@ class Catalog:
         self, grant: Grant, namespace: Namespace, properties: Mapping[str, str], by: Mutation
     ) -> dict[str, str]:
         guardrails.check_namespace_free(namespace)
-        request = self._bind(grant, "namespace.create", namespaces.shown(namespace), by)
+        request = self._bind(grant, "namespace.create", namespace, by)
         return await namespaces.create(self.context, request, namespace, properties)
 
     async def drop_namespace(self, grant: Grant, namespace: Namespace, by: Mutation) -> None:
-        request = self._bind(grant, "namespace.drop", namespaces.shown(namespace), by)
+        request = self._bind(grant, "namespace.drop", namespace, by)
         await namespaces.drop(self.context, request, namespace)
 
     async def update_namespace(
         self, grant: Grant, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str], by: Mutation
     ) -> dict[str, Any]:
-        request = self._bind(grant, "namespace.properties", namespaces.shown(namespace), by)
+        request = self._bind(grant, "namespace.properties", namespace, by)
         return await namespaces.update_properties(self.context, request, namespace, removals, updates)
 
     async def load_namespace(self, grant: Grant, namespace: Namespace) -> Entry:
@@ -122,7 +127,8 @@ class Catalog:
 
     async def rename_table(self, grant: Grant, source: TableName, target: TableName, by: Mutation) -> None:
         guardrails.check_namespace_free(target.namespace)
-        request = self._bind(grant, "table.rename", f"{source} to {target}", by)
+        both = f"{unambiguous(source.namespace, source.name)} {unambiguous(target.namespace, target.name)}"
+        request = self._bind(grant, "table.rename", both, by)
         await lifecycle.rename(self.context, request, source, target)
 
     async def set_tags(self, grant: Grant, name: TableName, tags: Mapping[str, str], by: Mutation) -> dict[str, str]:

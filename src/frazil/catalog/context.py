@@ -44,7 +44,7 @@ class Context:
         self.files = Files([Place(self.root, store), *allowed])
         self.registry = Registry(store, effects)
         self.pointers = Pointers(store)
-        self.turns = Turns(effects.tasks)
+        self.turns = Turns(effects)
         self.settlements = Settlements(store, effects)
 
     def default_location(self, table_uuid: str) -> str:

@@ -112,6 +112,7 @@ async def commit_staged(
     now_ms = context.effects.clock.now_ms()
     try:
         metadata = _accepted(context, updates.apply(None, requirements, changes, now_ms=now_ms, previous_location=None))
+        guardrails.check_uuid(metadata.uuid)
         guardrails.check_location(context, metadata.location, metadata.uuid)
     except FrazilError as error:
         return await _as_before(context, wanted, error)
@@ -120,14 +121,14 @@ async def commit_staged(
 
 async def _as_before(context: Context, wanted: Wanted, error: FrazilError) -> Committed:
     """Refused by what may have changed since a first try under this key: if that is in, its answer stands."""
-    if wanted.request.keyed and await (await context.registry.view()).outcome(wanted.request.id) is not None:
+    if not wanted.request.keyed:
+        raise error
 
-        async def decide(draft: Draft) -> Decision:
-            raise error
+    async def decide(draft: Draft) -> Decision:
+        raise error
 
-        settled = await context.registry.change(Operation(wanted.request, decide))
-        return await _replayed(context, settled.outcome.result)
-    raise error
+    settled = await context.registry.change(Operation(wanted.request, decide))
+    return await _replayed(context, settled.outcome.result)
 
 
 def _with_identity(context: Context, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -152,21 +153,19 @@ async def register(context: Context, wanted: Wanted, metadata_location: str) -> 
 
 
 async def _registrable(context: Context, metadata_location: str) -> TableMetadata:
-    _check_reachable(context, metadata_location, "the metadata location")
+    if not context.files.allowed(Location(metadata_location)):
+        raise BadInput(
+            f"the metadata location {metadata_location} lies neither under the catalog's root {context.root} "
+            "nor under an allowed location"
+        )
     try:
         metadata = await context.files.read(metadata_location)
     except NotFound as error:
         raise BadInput(error.message) from None
-    _check_reachable(context, metadata.location, "the table's location")
+    guardrails.check_uuid(metadata.uuid)
+    guardrails.check_location(context, metadata.location, metadata.uuid, "the table's location")
     guardrails.check_locations(context, metadata)
     return metadata
-
-
-def _check_reachable(context: Context, location: str, what: str) -> None:
-    if not context.files.allowed(Location(location)):
-        raise BadInput(
-            f"{what} {location} lies neither under the catalog's root {context.root} nor under an allowed location"
-        )
 
 
 async def _bring_about(

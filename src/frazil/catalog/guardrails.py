@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,10 +37,16 @@ def check_commit(requirements: Sequence[dict[str, Any]], updates: Sequence[dict[
             case "set-properties":
                 check_properties(update.get("updates") or {})
             case "remove-properties":
-                check_not_reserved(update.get("removals") or ())
+                check_not_reserved(_names_in(update.get("removals")))
             case "add-snapshot":
-                summary = (update.get("snapshot") or {}).get("summary") or {}
-                check_not_reserved(summary, "the snapshot summary")
+                snapshot = update.get("snapshot")
+                summary = snapshot.get("summary") if isinstance(snapshot, Mapping) else None
+                check_not_reserved(_names_in(summary), "the snapshot summary")
+
+
+def _names_in(value: object) -> Iterable[object]:
+    """The names in a list or an object; of the wrong shape it holds none, and whoever applies it says so."""
+    return value if isinstance(value, list | Mapping) else ()
 
 
 def check_not_reserved(names: Iterable[object], where: str = "the property") -> None:
@@ -78,6 +85,17 @@ def check_location(context: Context, text: str, table_uuid: str, what: str = "th
         inside = context.root.relative(location).split("/")
         if inside[0] in ("", "_catalog") or (inside[0] == "tables" and inside[1:2] != [table_uuid]):
             raise BadInput(f"{what} {text} is the catalog's own or another table's")
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def check_uuid(table_uuid: str) -> None:
+    """Keys in the store are made of it, and one table must not have two spellings."""
+    if not _UUID.fullmatch(table_uuid):
+        raise BadInput(
+            f"the table's uuid must be a UUID in its canonical form, in small letters, not {table_uuid[:80]!r}"
+        )
 
 
 def check_locations(context: Context, metadata: TableMetadata) -> None:

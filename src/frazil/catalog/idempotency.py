@@ -112,24 +112,31 @@ def canonical(body: bytes) -> bytes:
 
 def canonical_plainly(body: bytes) -> bytes:
     try:
-        return _DECIMALS.sub(rb"\1", rfc8785.dumps(_exact(msgspec.json.decode(body))))
+        marked = rfc8785.dumps(_exact(msgspec.json.decode(body)))
+        return _DECIMALS.sub(rb"\1", marked).replace(2 * _MARK, _MARK)
     except (msgspec.MsgspecError, rfc8785.CanonicalizationError, RecursionError, ValueError) as error:
         raise BadInput(f"the request body has no canonical JSON form: {error}") from None
 
 
 _EXACT_MAX = 2**53 - 1
-_DECIMALS = re.compile(b'"\xee\x80\x80(-?[0-9]+)\xee\x80\x80"')
+_MARK = "\ue000".encode()
+_DECIMALS = re.compile(b'"' + _MARK + b"(-?[0-9]+)" + _MARK + b'"')
 
 
 def _exact(value: Any) -> Any:
-    """RFC 8785 writes numbers as doubles; an integer that no double holds goes through between two marks."""
+    """RFC 8785 writes numbers as doubles; an integer that no double holds goes through as a string between two marks.
+
+    A mark of the client's own is doubled on the way, so that no string of its reads as a number.
+    """
     match value:
         case bool():
             return value
         case int() if abs(value) > _EXACT_MAX:
             return f"\ue000{value}\ue000"
+        case str():
+            return value.replace("\ue000", "\ue000\ue000")
         case dict():
-            return {key: _exact(item) for key, item in value.items()}
+            return {_exact(key): _exact(item) for key, item in value.items()}
         case list():
             return [_exact(item) for item in value]
         case _:

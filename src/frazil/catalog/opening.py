@@ -18,9 +18,11 @@ SHARD_COUNT = 16
 
 
 async def open_context(
-    store: Store, effects: Effects, *, name: str, root: str, allowed: Sequence[Place] = ()
+    store: Store, effects: Effects, *, name: str, root: str, allowed: Sequence[Place] = (), writable: bool = True
 ) -> Context:
-    """The catalog at `root`, made if it is not there. Two openers at once agree on one."""
+    """The catalog at `root`, made if it is not there and the store may be written. Two openers at once agree on one."""
+    if not writable and await store.get(keys.HEAD) is None:
+        raise BadInput(f"there is no catalog at {root}, and none can be made on a store that fails its conformance run")
     identity = await _identity(store, effects, name, root)
     if Location(identity.root) != Location(root):
         raise BadInput(

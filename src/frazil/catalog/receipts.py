@@ -164,24 +164,22 @@ class Settlements:
 
         It mostly is there already: one read tells, and a repeated write would cost two.
         """
-        if receipt.key in self._known:
-            return
-        if (other := self._writing.get(receipt.key)) is not None:
-            there = await other.wait()
-        elif await self._store.get(receipt.key) is not None:
-            there = True
+        unheard_of = receipt.key not in self._known and receipt.key not in self._writing
+        if unheard_of and await self._store.get(receipt.key) is not None:
             self._remember(receipt.key)
-        else:
-            there = await self._write(receipt, body)
-        if not there:
+        if not await self._write(receipt, body):
             raise Unavailable(f"the receipt of {receipt.metadata_location} could not be confirmed; nothing was applied")
 
     async def record(self, receipt: Receipt, body: bytes) -> None:
         """Write the receipt of a commit that this process just saw land."""
-        if receipt.key not in self._known and receipt.key not in self._writing:
-            await self._write(receipt, body)
+        await self._write(receipt, body)
 
     async def _write(self, receipt: Receipt, body: bytes) -> bool:
+        """Whether the receipt is known to be there; written once in this process, whoever asks meanwhile."""
+        if receipt.key in self._known:
+            return True
+        if (other := self._writing.get(receipt.key)) is not None:
+            return await other.wait()
         mine = self._writing[receipt.key] = self._effects.tasks.promise()
         written = False
         try:

@@ -364,7 +364,8 @@ class Registry:
 
     async def _checkpoint(self, view: View) -> Index:
         """Fold the head's changes into ranges; operations past their retention age out."""
-        oldest = _oldest_id(self._effects.clock.now_ms() - retention_ms())
+        # Another server's clock may be behind: it would still run a key that is forgotten here.
+        oldest = _oldest_id(self._effects.clock.now_ms() - retention_ms() - 2 * limits.key_ahead_ms)
         names, uuids, operations = await self._effects.tasks.together(
             self._ranges.rewrite(view.index.names, _encoded(view.names), view.head.seq, "n"),
             self._ranges.rewrite(view.index.uuids, _encoded(view.uuids), view.head.seq, "u"),

@@ -64,12 +64,13 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 class TableMetadata:
     """One version of a table. Nothing changes it; `updates.apply` makes the next one."""
 
-    __slots__ = ("_known", "document")
+    __slots__ = ("_known", "_parts", "document")
 
     def __init__(self, document: Document, known: dict[str, Any]) -> None:
         """`known` are values of `document` that are decoded already."""
         self.document = document
         self._known = known
+        self._parts: list[bytes] | None = None
 
     @classmethod
     def parse(cls, data: bytes) -> TableMetadata:
@@ -79,11 +80,13 @@ class TableMetadata:
         return metadata
 
     def encode(self) -> bytes:
-        return b"".join(self.document.parts())
+        return b"".join(self.parts())
 
     def parts(self) -> list[bytes]:
         """The bytes of `encode()` as slices in order; the big ones are shared with other versions of the table."""
-        return self.document.parts()
+        if self._parts is None:
+            self._parts = self.document.parts()
+        return self._parts
 
     def refs_only_parts(self) -> list[bytes]:
         """The document with those snapshots alone that a branch or tag names."""

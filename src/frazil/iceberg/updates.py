@@ -231,6 +231,7 @@ ACTIONS: dict[str, Callable[[Draft, dict[str, Any]], None]] = {
     "add-schema": evolution.add_schema,
     "set-current-schema": evolution.set_current_schema,
     "add-spec": evolution.add_spec,
+    "add-partition-spec": evolution.add_spec,  # the name it had in older drafts
     "set-default-spec": evolution.set_default_spec,
     "add-sort-order": evolution.add_sort_order,
     "set-default-sort-order": evolution.set_default_sort_order,

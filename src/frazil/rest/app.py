@@ -15,7 +15,7 @@ from typing import Any
 from frazil import limits
 from frazil.access import loopback, policy
 from frazil.access.authn import Authentication
-from frazil.errors import BadInput, Forbidden, FrazilError, TooBusy, TooLarge
+from frazil.errors import BadInput, Forbidden, FrazilError, TooBusy, TooLarge, Unsupported
 from frazil.rest import answers, problems, wire
 from frazil.rest.answers import Answer
 from frazil.rest.call import Call, Site
@@ -126,6 +126,8 @@ class App:
         grant = policy.decide(principal, route.action, match.resource)
         if isinstance(grant, Forbidden):
             raise grant
+        if route.mutation and self.site.unfit is not None:
+            raise Unsupported(self.site.unfit)
         body = request.body
         if body or request.method in _WITH_BODY:
             if not wire.is_json(fields.get(b"content-type", b"")):
@@ -203,9 +205,9 @@ def router(catalog: str, separator: str) -> Router:
     return found
 
 
-def endpoints() -> list[str]:
-    """What /v1/config advertises: exactly the rows."""
-    return [row.label for row in CATALOG_ROUTES]
+def endpoints(*, writing: bool = True) -> list[str]:
+    """What /v1/config advertises: exactly the rows; without `writing`, those that change nothing."""
+    return [row.label for row in CATALOG_ROUTES if writing or not row.mutation]
 
 
 def matrix() -> list[Route]:

@@ -32,6 +32,8 @@ class Site(msgspec.Struct, frozen=True):
     #: The advertised endpoints.
     endpoints: list[str]
     metrics: Callable[[], bytes]
+    #: Why nothing can be written to the store; None where it keeps its contract.
+    unfit: str | None = None
 
 
 class Call:

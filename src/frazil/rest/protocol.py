@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frazil import limits
-from frazil.effects import _resume as resumed
+from frazil.effects import resumed
 from frazil.errors import BadInput, FrazilError, HeadersTooLarge, RequestTimeout, TooLarge
 from frazil.rest import problems
 from frazil.rest.answers import Answer
@@ -243,7 +243,6 @@ class Protocol(HttpToolsProtocol):
             self.transport.write(b"".join((*head, *body)))
         else:
             self.transport.writelines((b"".join(head), *body))
-        self.server_state.total_requests += 1
         if last:
             self.ending = True
             self.waiting.clear()
@@ -259,7 +258,7 @@ class Protocol(HttpToolsProtocol):
         """The last word on this connection, in its turn."""
         self.ending, self.refusal = True, error
         self.chunks = []
-        if self.running is not None or self.waiting:
+        if self.running is not None or self.waiting or self.transport.is_closing():
             return
         self.refusal = None
         answer = problems.rendered(error)

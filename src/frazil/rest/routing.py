@@ -19,6 +19,7 @@ from frazil.rest.answers import Answer
 from frazil.rest.problems import MethodNotAllowed
 
 REMEMBERED_MAX = 8192
+REMEMBERED_BYTES_MAX = 512
 
 Handler = Callable[..., Awaitable[Answer]]
 
@@ -115,6 +116,8 @@ class Router:
         found = self._remembered.get((method, target))
         if found is None:
             found = self._find(method, target)
+            if len(target) > REMEMBERED_BYTES_MAX:
+                return found
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[method, target] = found

@@ -26,16 +26,22 @@ _VARY = b"vary: accept-encoding"
 class Shown:
     """One version of a table in one representation."""
 
-    __slots__ = ("_packing", "etag", "packed", "plain", "size", "unchanged")
+    __slots__ = ("_packing", "_unchanged", "etag", "packed", "plain", "size")
 
     def __init__(self, parts: list[bytes], etag: bytes) -> None:
         self.etag = etag
         self.size = sum(map(len, parts))
         body = parts if self.size > LARGE_BYTES else [b"".join(parts)]
         self.plain = answer(200, body, b"etag: " + etag, _VARY, settled=True)
-        self.unchanged = answer(304, b"", b"etag: " + etag, _VARY, settled=True)
+        self._unchanged: Answer | None = None
         self.packed: Answer | None = None
         self._packing: asyncio.Future[bytes] | None = None
+
+    @property
+    def unchanged(self) -> Answer:
+        if self._unchanged is None:
+            self._unchanged = answer(304, b"", b"etag: " + self.etag, _VARY, settled=True)
+        return self._unchanged
 
     def pack(self) -> Answer:
         self.packed = self._answer(gzipped(self.plain.body))

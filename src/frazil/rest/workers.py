@@ -37,7 +37,9 @@ Work = Callable[[int, socket.socket, int, Callable[[], None]], int]
 def listen(address: Address, count: int) -> list[socket.socket]:
     """A socket for each worker, all on one port; the system spreads connections over them."""
     try:
-        family, _, _, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        # Clients told "127.0.0.1" by every snippet shall find what was started on "localhost".
+        family, _, _, _, place = min(found, key=lambda each: each[0] != socket.AF_INET)
         shared = count > 1
         if shared and address.port != 0:
             _bound(family, place, shared=False).close()  # a shared port would be shared with a stranger, silently
@@ -85,6 +87,7 @@ class Supervisor:
         self.backoff: dict[int, float] = {}
         self.due: dict[int, float] = {}
         self.told = 0
+        self.announced = False
         self.lifeline, self.held = os.pipe()
 
     def run(self, ready: Callable[[], None]) -> int:
@@ -97,12 +100,11 @@ class Supervisor:
         gc.collect()
         gc.freeze()
         self._start(0)  # it makes the catalog; the others find it
-        announced = False
         while True:
             self._listen_to(wake)
             if self.told:
                 return self._stop(wake)
-            if (refused := self._bury()) is not None and not announced:
+            if (refused := self._bury()) is not None:
                 sys.stderr.write(f"frazil: {refused}\n")
                 self._stop(wake)
                 return 2
@@ -110,8 +112,8 @@ class Supervisor:
             if standing and len(self.children) + len(self.due) < len(self.sockets):
                 for number in range(1, len(self.sockets)):
                     self._start(number)
-            if standing == len(self.sockets) and not announced:
-                announced = True
+            if standing == len(self.sockets) and not self.announced:
+                self.announced = True
                 ready()
 
     def _tell(self, *_: object) -> None:
@@ -165,14 +167,12 @@ class Supervisor:
             os._exit(code)
 
     def _bury(self) -> str | None:
-        """Workers that ended by themselves are started again, a little later each time. Why one could not begin."""
-        refused = None
+        """Workers that ended by themselves are started again, a little later each time. Why one could not at first."""
         now = self.now()
         while (child := self._reaped()) is not None:
-            if child.said.startswith(b"refused "):
-                refused = child.said.decode(errors="replace").removeprefix("refused ").strip()
-            elif not child.said:
-                refused = "a worker could not start; the log has the reason"
+            said = child.said.decode(errors="replace")
+            if not self.announced and said != "ready":
+                return said.removeprefix("refused ") or "a worker could not start; the log has the reason"
             pause = self.backoff.get(child.number, BACKOFF_FIRST_S)
             if now - child.started > BACKOFF_FORGET_S:
                 pause = BACKOFF_FIRST_S
@@ -183,7 +183,7 @@ class Supervisor:
             if at <= now:
                 del self.due[number]
                 self._start(number)
-        return refused
+        return None
 
     def _reaped(self) -> _Child | None:
         while True:

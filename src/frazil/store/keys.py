@@ -49,9 +49,13 @@ def day(at_ms: int) -> str:
     return _day(at_ms // 86_400_000)
 
 
+#: 31 December 9999: what a file claims to be from beyond that is filed there.
+_LAST_DAY = 2_932_896
+
+
 @lru_cache(maxsize=64)
 def _day(number: int) -> str:
-    return f"{datetime.fromtimestamp(number * 86_400, UTC):%Y-%m-%d}"
+    return f"{datetime.fromtimestamp(min(max(number, 0), _LAST_DAY) * 86_400, UTC):%Y-%m-%d}"
 
 
 def pending_receipt(at_ms: int, commit: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from frazil import limits
 from frazil.catalog.catalog import Catalog, Mutation
 from frazil.catalog.creations import Definition
 from frazil.catalog.files import Place
@@ -187,6 +188,8 @@ class Lake:
         self.store = Network()
         self.clock = Clock()
         self.ids = RandomIds(self.clock)
+        #: How long a server asks the store before it says that it does not know.
+        self.patience_ms = limits.store_deadline_ms
         #: What failed after an answer.
         self.failed: list[BaseException] = []
         self._tasks: list[EventLoopTasks] = []
@@ -199,7 +202,7 @@ class Lake:
         tasks = EventLoopTasks(self.failed.append)
         self._tasks.append(tasks)
         effects = Effects(clock, RandomIds(clock), SystemChance(), tasks)
-        guard = Guard(self.store, clock, effects.chance)
+        guard = Guard(self.store, clock, effects.chance, self.patience_ms)
         return Catalog(await open_context(guard, effects, name=name, root=root, allowed=allowed))
 
     def place(self, root: str) -> Place:
@@ -357,7 +360,7 @@ async def namespaces(catalog: Catalog, *levels: str) -> list[str]:
     return (await catalog.list_namespaces(GRANT, levels, "", None)).names
 
 
-async def told(request: Coroutine[Any, Any, Any]) -> Any:
+async def told(request: Awaitable[Any]) -> Any:
     """An answer as its caller sees it: where the metadata is, the value, or the refusal's status, type and message."""
     try:
         answer = await request

@@ -17,6 +17,7 @@ from tests.catalog.builders import (
     an_append,
     commit,
     document_of,
+    drop,
     load,
     properties,
     status,
@@ -258,3 +259,23 @@ async def test_a_rebase_is_a_claim_of_its_own(lake, catalog, second, table):
     assert claim["target"]["base_metadata_location"] == other
     assert claim["target"]["metadata_location"] == made
     assert (await load(second)).metadata.properties == {"a": "b", "c": "d"}
+
+
+@pytest.mark.seed(67, 73, 144)
+@pytest.mark.parametrize("left", ["given up", "dead"])
+async def test_a_key_whose_table_went_while_its_first_try_failed_gets_a_verdict(lake, catalog, second, table, left):
+    """Not 503 for ever: nobody else is working on it."""
+    key = lake.key()
+    if left == "dead":
+        await a_dead_commit(lake, catalog, key)
+    else:
+        lake.store.refuse_writes("/metadata/")
+        assert (await told(commit(catalog, *an_append(1), key=key)))[0] == 503
+        lake.store.heal()
+    await drop(catalog)
+    answers = [
+        await told(commit(process, *an_append(1), key=key))
+        for process in (await lake.opened(), await lake.opened(), catalog)
+    ]
+    assert answers[-1][:2] == (404, "NoSuchTableException")
+    assert answers[0] == answers[-1]

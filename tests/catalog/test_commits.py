@@ -32,11 +32,6 @@ from tests.catalog.builders import (
 )
 
 
-@pytest.fixture(autouse=True)
-def _as_in_production(monkeypatch):
-    monkeypatch.setattr(limits, "tries_max", 12)
-
-
 @pytest.fixture
 async def table(lake, catalog, second):
     made = await a_table(catalog)

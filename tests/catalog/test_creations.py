@@ -8,16 +8,14 @@ import gzip
 import msgspec
 import pytest
 
-from frazil.catalog.files import Place
 from frazil.errors import BadInput
 from frazil.grants import Grant
-from frazil.names import Location, TableName
+from frazil.names import TableName
 from tests.catalog.builders import (
     ASSERT_CREATE,
     GRANT,
     NS,
     ROOT,
-    SCHEMA,
     T,
     U,
     a_namespace,
@@ -321,10 +319,3 @@ async def test_who_made_a_table_is_in_its_first_receipt(lake, catalog):
 async def test_register_with_overwrite_says_that_it_is_not_offered_yet(catalog):
     with pytest.raises(BadInput, match="overwrite"):
         await catalog.register_table(GRANT, T, f"{ROOT}/x.json", True, by())
-
-
-def test_a_place_is_a_location_and_its_store(lake):
-    place = lake.place(ELSEWHERE)
-    assert isinstance(place, Place)
-    assert place.location == Location(ELSEWHERE)
-    assert SCHEMA["type"] == "struct"

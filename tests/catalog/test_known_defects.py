@@ -432,8 +432,7 @@ async def test_b18_a_snapshot_twice_or_with_an_old_sequence_number_is_refused(ca
 async def test_b19_the_metadata_log_is_as_long_as_the_property_says_and_a_commit_no_dearer_with_history(lake, catalog):
     await a_table(catalog, properties={"write.metadata.previous-versions-max": "3"})
     locations = [(await load(catalog)).location]
-    for number in range(6):
-        locations.append((await commit(catalog, properties(n=str(number)))).location)
+    locations += [(await commit(catalog, properties(n=str(number)))).location for number in range(6)]
     log = [entry["metadata-file"] for entry in (await document_of(catalog))["metadata-log"]]
     assert log == locations[-4:-1]
     await lake.settled()

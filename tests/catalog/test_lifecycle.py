@@ -114,6 +114,23 @@ async def test_sweeps_of_many_processes_bury_once(lake, catalog, second, table):
     assert (await lake.pointer(table)).fences == 1
 
 
+async def test_a_step_that_cannot_be_completed_does_not_hold_up_the_others(lake, catalog, second, table):
+    """A pointer that this version cannot read, say: the other tables' commits in flight are fenced all the same."""
+    await a_table(catalog, U)
+    other = (await load(catalog, U)).entry.uuid
+    await half_dropped(lake, catalog)
+    gate = lake.store.hold("swap", "iceberg_pointers")
+    dead = asyncio.create_task(drop(catalog, U))
+    await gate.reached.wait()
+    dead.cancel()
+    await asyncio.gather(dead, return_exceptions=True)
+    found = await lake.store.memory.get(keys.pointer(table))
+    newer = found.body.replace(b'"version":1', b'"version":9', 1)
+    await lake.store.memory.swap(keys.pointer(table), newer, found.version)
+    await told(second.sweep())
+    assert (await lake.pointer(other)).state == "tombstone"
+
+
 async def test_a_replay_of_a_drop_first_completes_it(lake, catalog, second, table):
     key = lake.key()
     await half_dropped(lake, catalog, key)

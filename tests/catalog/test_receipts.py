@@ -36,7 +36,7 @@ async def test_receipts_are_a_chain_from_the_last_commit_to_the_first(lake, cata
         locations.append((await commit(process, properties(n=str(number)))).location)
         await lake.settled()
     pointer = await lake.pointer((await load(catalog)).entry.uuid)
-    at = keys.committed_receipt(NOW_MS, keys.commit_key(pointer.current_metadata_location))
+    at: str | None = keys.committed_receipt(NOW_MS, keys.commit_key(pointer.current_metadata_location))
     walked = []
     while at is not None:
         receipt = await lake.document(at)

@@ -1,4 +1,4 @@
-"""Identity: one CAS a change, shared by whoever asks at the same time; checkpoints behind; a plain dict says the same."""
+"""Identity: one CAS a change, shared by whoever asks at the same time; checkpoints; a plain dict says the same."""
 
 from __future__ import annotations
 
@@ -39,11 +39,6 @@ from tests.catalog.builders import (
     tables,
     told,
 )
-
-
-@pytest.fixture(autouse=True)
-def _as_in_production(monkeypatch):
-    monkeypatch.setattr(limits, "registry_rounds_max", 24)
 
 
 @pytest.fixture

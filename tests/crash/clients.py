@@ -70,6 +70,8 @@ class Client(threading.Thread):
         except BaseException as error:
             self.failure = error
             raise
+        finally:
+            self._next_server()
 
     def prepare(self) -> None:
         self._ask("create", "POST", "tables", {"name": f"own{self._number}", "schema": SCHEMA}, keyed=True)

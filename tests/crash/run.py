@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,13 +78,13 @@ def run(folder: Path, seconds: float, every_s: float = 4.0) -> Run:
 
 
 def _post(port: int, path: str, body: object) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("POST", f"/iceberg/v1/lake/{path}", json.dumps(body), {"Content-Type": "application/json"})
-    response = connection.getresponse()
-    assert response.status == 200, response.read()
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request("POST", f"/iceberg/v1/lake/{path}", json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        assert response.status == 200, response.read()
 
 
 def _loads(port: int, name: str) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", f"/iceberg/v1/lake/namespaces/ns/tables/{name}")
-    return connection.getresponse().status == 200
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request("GET", f"/iceberg/v1/lake/namespaces/ns/tables/{name}")
+        return connection.getresponse().status == 200

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 
@@ -40,13 +41,13 @@ class Server:
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
-            try:
-                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-                connection.request("GET", "/health")
-                if connection.getresponse().status == 200:
-                    return
-            except OSError:
-                time.sleep(0.05)
+            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)) as connection:
+                try:
+                    connection.request("GET", "/health")
+                    if connection.getresponse().status == 200:
+                        return
+                except OSError:
+                    time.sleep(0.05)
         raise AssertionError(f"the server did not start:\n{self.log.read_text()[-2000:]}")
 
     def kill(self) -> None:

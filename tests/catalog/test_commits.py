@@ -147,7 +147,7 @@ async def test_last_updated_never_goes_back_whatever_the_servers_clocks_say(lake
     assert seen == sorted(seen)
 
 
-# -- the name ---------------------------------------------------------------------------------------------------------
+# -- the name --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.seed(116)
@@ -189,7 +189,7 @@ async def test_a_commit_beside_a_rename_lands_on_the_table_it_meant(lake, catalo
     assert (moved.entry.uuid, moved.metadata.properties) == (uuid, {"a": "b"})
 
 
-# -- outcomes -----------------------------------------------------------------------------------------------------------
+# -- outcomes ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.seed(128, 139)

@@ -250,7 +250,7 @@ def test_a_request_whose_repetition_is_cut_off_too_has_one_effect_and_one_answer
 
 @every_story
 def test_a_server_that_died_leaves_nothing_that_another_request_stumbles_over(story: Story) -> None:
-    """Without the client's retry: others list, load, commit and create as if the request were whole, or had not been."""
+    """Without the client's retry: others list, load, commit and create as if the request were whole or had not been."""
 
     async def look(catalog: Catalog) -> Any:
         names = (await catalog.list_tables(GRANT, NS, "", None)).names

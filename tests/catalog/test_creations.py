@@ -52,7 +52,7 @@ async def a_file(lake, catalog, at="reg/x.metadata.json", *, body=None, **change
     return f"{ROOT}/{at}"
 
 
-# -- create -----------------------------------------------------------------------------------------------------------
+# -- create ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.seed(4, 33, 36)
@@ -117,7 +117,7 @@ async def test_a_definition_that_makes_no_table_is_400_and_nothing_is_stored(lak
     assert await lake.names("") == before
 
 
-# -- staged -------------------------------------------------------------------------------------------------------------
+# -- staged ------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_staged_commit_without_uuid_and_location_gets_both(catalog):
@@ -179,7 +179,7 @@ async def test_a_staged_commit_takes_the_place_of_one_that_died(lake, catalog, s
     assert (await load(await lake.opened())).location == made.location
 
 
-# -- register -----------------------------------------------------------------------------------------------------------
+# -- register ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.seed(282)

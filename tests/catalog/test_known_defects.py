@@ -52,7 +52,7 @@ DAY_MS = 24 * 3_600_000
 async def test_b1_a_commit_that_others_committed_on_top_of_is_still_found_by_its_key(
     lake, catalog, second, on_top, short_log
 ):
-    """It landed, its server died before receipt and marker. However many came on top: the first answer, applied once."""
+    """It landed, its server died before receipt and marker. However many came on top: the first answer, once."""
     await a_table(catalog, properties={"write.metadata.previous-versions-max": "1"} if short_log else {})
     await lake.settled()
     key = lake.key()

@@ -166,7 +166,7 @@ async def test_a_drop_beside_commits_leaves_a_tombstone_and_every_acknowledged_c
     assert acknowledged <= found
 
 
-# -- rename -------------------------------------------------------------------------------------------------------------
+# -- rename ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.seed(16)

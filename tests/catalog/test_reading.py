@@ -93,7 +93,7 @@ async def test_a_load_beside_a_rename_chain_never_answers_with_another_table(lak
     assert (await load(second)).metadata.uuid != mine
 
 
-# -- pages --------------------------------------------------------------------------------------------------------------
+# -- pages -------------------------------------------------------------------------------------------------------------
 
 
 async def pages(listing, *where, size):

@@ -14,10 +14,10 @@ from tests.store.test_conform import IgnoresVersions
 @pytest.mark.seed(45)
 async def test_a_store_that_ignores_conditions_is_found_out_at_the_start(monkeypatch):
     config = load(None, {}, {"root": "s3://bucket/lake"})
-    shared = IgnoresVersions()
-    monkeypatch.setattr(serve, "open_backend", lambda root, **options: shared)
-    assert "fails its conformance run" in await serve.why_unfit(config)
-    shared = MemoryBackend()
+    broken, sound = IgnoresVersions(), MemoryBackend()
+    monkeypatch.setattr(serve, "open_backend", lambda root, **options: broken)
+    assert "fails its conformance run" in str(await serve.why_unfit(config))
+    monkeypatch.setattr(serve, "open_backend", lambda root, **options: sound)
     assert await serve.why_unfit(config) is None
 
 

@@ -1,7 +1,7 @@
 """Names: parsed once, canonical inside; locations compared by whole segments."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil import limits
@@ -127,6 +127,7 @@ def test_what_is_no_place_is_refused(text):
         Location(text)
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_nothing_outside_is_ever_inside(root, rest):
     """Whatever is written: a location within a place is that place's text and more segments, or no location at all."""

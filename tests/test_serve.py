@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -162,6 +163,22 @@ def test_a_table_survives_its_server(root, workers):
     with served(root) as server:
         after = server.client.get(path)
         assert (after.json, after.headers["etag"]) == (before.json, before.headers["etag"])
+
+
+def test_a_copy_of_the_directory_serves_the_same_tables_from_the_same_path(root):
+    """As `cp -r` copies: contents, and none of the times."""
+    with served(root) as server:
+        path = server.client.a_table()
+        server.client.commit(path, setting(a="1"))
+        server.stop()
+    copied = root.parent / "copied"
+    shutil.copytree(root, copied, copy_function=shutil.copyfile)
+    shutil.rmtree(root)
+    copied.rename(root)
+    with served(root) as server:
+        assert server.client.get(path).json["metadata"]["properties"] == {"a": "1"}
+        assert server.client.commit(path, setting(b="2")).status == 200
+        assert server.client.get(path).json["metadata"]["properties"] == {"a": "1", "b": "2"}
 
 
 # -- refusing to start -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from frazil.catalog.files import Place
 from frazil.catalog.opening import open_context
 from frazil.catalog.pointers import Pointer
 from frazil.catalog.registry import Head
-from frazil.effects import Effects, EventLoopTasks, RandomIds, SystemChance
+from frazil.effects import Chance, Effects, EventLoopTasks, RandomIds, SystemChance
 from frazil.errors import FrazilError
 from frazil.grants import Grant
 from frazil.names import Location, TableName
@@ -188,6 +188,7 @@ class Lake:
         self.store = Network()
         self.clock = Clock()
         self.ids = RandomIds(self.clock)
+        self.chance: Chance = SystemChance()
         #: How long a server asks the store before it says that it does not know.
         self.patience_ms = limits.store_deadline_ms
         #: What failed after an answer.
@@ -201,7 +202,7 @@ class Lake:
         clock = clock or self.clock
         tasks = EventLoopTasks(self.failed.append)
         self._tasks.append(tasks)
-        effects = Effects(clock, RandomIds(clock), SystemChance(), tasks)
+        effects = Effects(clock, RandomIds(clock), self.chance, tasks)
         guard = Guard(self.store, clock, effects.chance, self.patience_ms)
         return Catalog(await open_context(guard, effects, name=name, root=root, allowed=allowed))
 

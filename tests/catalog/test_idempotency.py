@@ -553,6 +553,7 @@ DOCUMENTS = st.recursive(
 
 
 @pytest.mark.seed(52, 273)
+@settings(deadline=None)
 @given(DOCUMENTS, st.booleans(), st.sampled_from([None, 2]))
 def test_the_fast_canonical_form_is_the_plain_one(document, ascii_only, indent):
     body = json.dumps(document, ensure_ascii=ascii_only, indent=indent).encode()
@@ -560,6 +561,7 @@ def test_the_fast_canonical_form_is_the_plain_one(document, ascii_only, indent):
 
 
 @pytest.mark.seed(52, 273)
+@settings(deadline=None)
 @given(DOCUMENTS, st.randoms(use_true_random=False))
 def test_the_order_of_keys_and_the_white_space_between_do_not_count(document, random):
     def shuffled(value: Any) -> Any:
@@ -586,7 +588,7 @@ def _as_read(value: Any) -> Any:
 
 
 @pytest.mark.seed(78)
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(DOCUMENTS, DOCUMENTS)
 def test_two_documents_have_one_hash_only_if_they_say_the_same(one, other):
     same = idempotency.request_hash(json.dumps(one).encode()) == idempotency.request_hash(json.dumps(other).encode())

@@ -66,6 +66,16 @@ class Stormy(Network):
             await self._late.pop()()
 
 
+class Seeded:
+    """Jitter that a seed gives again."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def jitter_ms(self, most_ms: int) -> int:
+        return self._rng.randint(0, most_ms)
+
+
 class Client:
     """Asks one thing under one key, of any server, until it is told."""
 
@@ -113,6 +123,7 @@ async def test_through_any_storm_every_key_has_one_verdict_and_a_success_one_eff
     rng = random.Random(seed)
     lake = Lake()
     storm = lake.store = Stormy(rng)
+    lake.chance = Seeded(rng)
     lake.patience_ms = rng.choice([1, 30, 15_000])
     servers = [await lake.opened() for _ in range(3)]
     await a_namespace(servers[0])

@@ -107,7 +107,7 @@ async def test_a_cancelled_commit_that_waited_for_its_turn_does_not_keep_it(lake
         third.cancel()
 
 
-@pytest.mark.seed(124)
+@pytest.mark.seed(124, 125, 395)
 async def test_every_attempt_has_a_file_name_of_its_own_that_says_number_and_key(lake, catalog, second, table):
     key = lake.key()
     gate = lake.store.hold("swap", "iceberg_pointers")

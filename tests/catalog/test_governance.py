@@ -16,7 +16,7 @@ async def test_tags_are_replaced_as_a_whole_and_seen_by_every_server(catalog, se
     assert (await catalog.table_entry(GRANT, T)).tags == {}
 
 
-@pytest.mark.seed(6, 20)
+@pytest.mark.seed(6, 8, 20)
 async def test_tags_are_no_part_of_the_metadata_and_owner_and_comment_are(catalog):
     await a_table(catalog, properties={"owner": "ann"})
     before = (await load(catalog)).location

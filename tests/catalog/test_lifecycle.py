@@ -81,6 +81,7 @@ async def test_a_tombstone_keeps_the_producer(lake, catalog, table):
     )
 
 
+@pytest.mark.seed(43)
 async def test_a_half_dropped_table_is_gone_already_and_its_step_is_owed(lake, catalog, second, table):
     await half_dropped(lake, catalog)
     assert await tables(second) == []

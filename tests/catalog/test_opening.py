@@ -9,7 +9,7 @@ from frazil.store import keys
 from tests.catalog.builders import ROOT, Lake, a_namespace, namespaces, told
 
 
-@pytest.mark.seed(133)
+@pytest.mark.seed(133, 137)
 async def test_a_new_root_gets_a_catalog_and_the_next_opening_finds_it(lake):
     first = await lake.opened()
     await a_namespace(first, "n")

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from frazil import limits
 from tests.explore import evidence, scenarios
 from tests.explore.engine import Budget, Explorer
 
@@ -36,6 +37,8 @@ def main() -> int:
     arguments = parser.parse_args()
     SAVED.mkdir(parents=True, exist_ok=True)
     stories = [story for story in scenarios.NAMED if arguments.only in story.__name__]
+    for name, value in scenarios.SMALL_SCOPE.items():
+        setattr(limits, name, value)
     broken = 0
     code = of_this_code()
     for old in SAVED.glob("*.pickle"):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from frazil import limits
 from frazil.catalog.catalog import Catalog
 from frazil.catalog.entries import namespace_key, table_key
 from frazil.names import TableName
@@ -34,9 +33,8 @@ from tests.explore.world import (
     stage_and_commit,
 )
 
-# A small scope: two more tries than the first show every way in which a try can meet another.
-limits.tries_max = 3
-limits.registry_rounds_max = 4
+#: A small scope: two more tries than the first show every way in which a try can meet another.
+SMALL_SCOPE = {"tries_max": 3, "registry_rounds_max": 4}
 
 U = TableName(NS, "u")
 OLD = TableName(NS, "t_old")

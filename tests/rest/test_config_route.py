@@ -39,6 +39,7 @@ def test_the_endpoints_are_exactly_the_routes_with_a_literal_prefix(client):
     }
 
 
+@pytest.mark.seed(87)
 def test_every_advertised_endpoint_is_there(client):
     for endpoint in client.get("/iceberg/v1/config", base="").json["endpoints"]:
         method, path = endpoint.split(" ")

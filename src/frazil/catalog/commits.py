@@ -91,22 +91,28 @@ class _Commit:
         self.claim: Claim | None = None
         self.resolved: str | None = None
         self.tries = 0
+        self.refusals = 0
 
     async def run(self) -> Committed:
         step: Committed | Base | None = None
+        refused: FrazilError | None = None
         while not isinstance(step, Committed):
             try:
-                step = await self._step(step)
+                step, refused = await self._step(step, refused), None
             except Refused as refusal:
-                step = await self._refuse(refusal.error)
+                refused = refusal.error
         return step
 
-    async def _step(self, base: Base | None) -> Committed | Base:
-        if base is None:
+    async def _step(self, base: Base | None, refused: FrazilError | None) -> Committed | Base:
+        if base is None and refused is None:
             return await self._remembered() or await self._current()
-        if self.tries == limits.tries_max:
+        if (self.tries if refused is None else self.refusals) == limits.tries_max:
             await self._give_up()
             raise Unavailable(f"{self.wanted.name} changes faster than this commit can follow; nothing was applied")
+        if refused is not None:
+            self.refusals += 1
+            return await self._refuse(refused)
+        assert base is not None
         self.tries += 1
         done = await self._in_turn(base)
         return await self._meet(done) if isinstance(done, Standing) else done
@@ -334,10 +340,7 @@ class _Commit:
     async def _refuse(self, error: FrazilError) -> Committed | Base:
         """A deterministic failure, judged on a pointer read in this request: stored, and only then told (H3)."""
         if self.wanted.request.keyed and (standing := await self._store_failure(error)) is not None:
-            try:
-                return await self._meet(standing)
-            except Refused:
-                raise Unavailable("another request with this Idempotency-Key gave up; nothing was applied") from None
+            return await self._meet(standing)
         raise error
 
     async def _store_failure(self, error: FrazilError) -> Standing | None:

@@ -12,7 +12,7 @@ from frazil.catalog.entries import Entry, Owed, table_key
 from frazil.catalog.idempotency import Request
 from frazil.catalog.pointers import Read
 from frazil.catalog.registry import Decision, Draft, Operation, Settled, namespace_entry
-from frazil.errors import AlreadyExists, CommitStateUnknown, NoSuchNamespace, NoSuchTable, Unavailable
+from frazil.errors import AlreadyExists, CommitStateUnknown, FrazilError, NoSuchNamespace, NoSuchTable, Unavailable
 from frazil.names import TableName
 from frazil.store.base import Applied, Overtaken, Undecided
 
@@ -95,8 +95,14 @@ async def sweep(context: Context) -> int:
     """Complete what crashed operations owe. How many steps there were that this process did not know to be done."""
     view = await context.registry.view()
     owed = [step for step in view.head.owed if not context.registry.is_paid(step)]
+    failures: list[FrazilError] = []
     for step in owed:
-        await complete(context, step)
+        try:
+            await complete(context, step)
+        except FrazilError as error:
+            failures.append(error)  # one that cannot be completed does not hold up the others
+    if failures:
+        raise failures[0]
     return len(owed)
 
 

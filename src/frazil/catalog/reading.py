@@ -80,8 +80,21 @@ async def list_namespaces(context: Context, parent: Namespace, after: str, most:
     return await _page(view, children(parent, "n"), after, most)
 
 
+#: Pages kept of one view of the registry; the next change makes a new view.
+_LISTED_MAX = 64
+
+
 async def _page(view: View, prefix: str, after: str, most: int | None) -> Page:
-    """One page, or with `most` None everything in one answer."""
+    """One page, or with `most` None everything in one answer; the same object while nothing changes."""
+    known: Page | None = view.listed.get((prefix, after, most))
+    if known is None:
+        if len(view.listed) >= _LISTED_MAX:
+            view.listed.clear()
+        known = view.listed[prefix, after, most] = await _made(view, prefix, after, most)
+    return known
+
+
+async def _made(view: View, prefix: str, after: str, most: int | None) -> Page:
     names: list[str] = []
     start = prefix + after
     while True:

@@ -52,7 +52,7 @@ class Head(msgspec.Struct, frozen=True):
 class View:
     """The registry as of one head: the checkpoint, and the changes since laid over it."""
 
-    __slots__ = ("head", "index", "names", "operations", "ranges", "uuids", "version")
+    __slots__ = ("head", "index", "listed", "names", "operations", "ranges", "uuids", "version")
 
     def __init__(self, head: Head, version: str, index: Index, ranges: Ranges) -> None:
         self.head = head
@@ -61,6 +61,8 @@ class View:
         self.names: dict[str, Entry | None] = {}
         self.uuids: dict[str, str | None] = {}
         self.operations: dict[str, Outcome] = {}
+        #: Pages of listings made of this very view, whoever makes them.
+        self.listed: dict[Any, Any] = {}
         self.ranges = ranges
 
     def replay(self, changes: Sequence[Change]) -> None:

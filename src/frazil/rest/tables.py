@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import orjson
 
 from frazil import limits
+from frazil.catalog.reading import Page
 from frazil.iceberg.metadata import TableMetadata
 from frazil.rest.answers import GZIP_BYTES_MIN, Answer, answer, gzipped
 
@@ -21,6 +22,9 @@ from frazil.rest.answers import GZIP_BYTES_MIN, Answer, answer, gzipped
 LARGE_BYTES = 128 * 1024
 
 _VARY = b"vary: accept-encoding"
+
+#: Answers to listings kept at once.
+_LISTINGS_MAX = 64
 
 
 class Shown:
@@ -58,10 +62,27 @@ class Shown:
         return answer(200, body, b"etag: " + self.etag, b"content-encoding: gzip", _VARY, settled=True)
 
 
+class Listings:
+    """Listings as answers, by the page they show: the same page is the same object for as long as nothing changes."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[int, tuple[Page, Answer]] = OrderedDict()
+
+    def get(self, page: Page, make: Callable[[], Answer]) -> Answer:
+        known = self._answers.get(id(page))
+        if known is None or known[0] is not page:
+            # The page is kept with its answer, so its id is nobody else's meanwhile.
+            known = self._answers[id(page)] = (page, make())
+            if len(self._answers) > _LISTINGS_MAX:
+                self._answers.popitem(last=False)
+        return known[1]
+
+
 class Rendered:
     """The answers of this process, the least recently used ones forgotten."""
 
     def __init__(self, config: Mapping[str, str], most_bytes: int = limits.metadata_cache_bytes) -> None:
+        self.listings = Listings()
         self._config = orjson.dumps(dict(config))
         self._generation = hashlib.sha256(self._config).digest()
         self._most_bytes = most_bytes

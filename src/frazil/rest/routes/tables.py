@@ -8,6 +8,7 @@ from frazil import names
 from frazil.catalog import idempotency
 from frazil.catalog.commits import Committed
 from frazil.catalog.creations import Definition
+from frazil.catalog.reading import Page
 from frazil.errors import BadInput
 from frazil.names import TableName
 from frazil.rest import tables
@@ -21,7 +22,10 @@ from frazil.rest.wire import CommitTable, CreateTable, Named, RegisterTable, Ren
 async def list_tables(call: Call) -> Answer:
     after, most = call.page()
     page = await call.catalog.list_tables(call.grant, call.namespace, after, most)
-    levels = list(call.namespace)
+    return call.site.rendered.listings.get(page, lambda: _listed(list(call.namespace), page))
+
+
+def _listed(levels: list[str], page: Page) -> Answer:
     found: dict[str, Any] = {"identifiers": [{"namespace": levels, "name": name} for name in page.names]}
     if page.more is not None:
         found["next-page-token"] = page_token(page.more)

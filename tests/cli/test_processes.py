@@ -22,7 +22,18 @@ def run(*words, **named):
 
 def start(*words):
     command = [*PROGRAM, *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+    with _in_the_foreground():
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+
+
+@contextlib.contextmanager
+def _in_the_foreground():
+    """Where the tests themselves run in the background, ^C is ignored, and a program started there inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ json_string_bytes_max = 1024 * 1024
 # -- names and what hangs on them
 namespace_levels_max = 16
 name_bytes_max = 255
+location_chars_max = 1024
 properties_max = 10_000
 property_bytes_max = 64 * 1024
 tags_max = 100

@@ -95,6 +95,13 @@ class Location:
             path = slash + path
         if "//" in path:
             raise BadInput(f"a location must not hold an empty path segment: {text!r}")
+        if len(text) > limits.location_chars_max or any(
+            len(segment.encode()) > limits.name_bytes_max for segment in path.split("/")
+        ):
+            raise BadInput(
+                f"a location has at most {limits.location_chars_max} characters, and {limits.name_bytes_max} bytes "
+                f"between two slashes: {text[:120]!r}…"
+            )
         segments = [segment for segment in path.split("/") if segment]
         if any(unquote(segment) in (".", "..") for segment in segments):
             raise BadInput(f"a location must not step through '.' or '..': {text!r}")

@@ -28,6 +28,13 @@ def test_a_token_tells_its_principal(token_file):
     assert tokens.identify(f"bearer {BOB}".encode(), None).name == "bob"
 
 
+def test_a_sign_inside_a_token_is_part_of_it(token_file):
+    tokens = Tokens(token_file(f"ada {ADA}#rest\n"))
+    assert tokens.identify(f"Bearer {ADA}#rest".encode(), None).name == "ada"
+    with pytest.raises(Unauthenticated):
+        tokens.identify(f"Bearer {ADA}".encode(), None)
+
+
 @pytest.mark.parametrize(
     "shown",
     [None, b"", b"Bearer", b"Bearer ", b"Bearer " + b"c" * 32, b"Basic " + b"a" * 32, b"a" * 32, b"Bearer \xff"],

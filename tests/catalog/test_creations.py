@@ -319,3 +319,25 @@ async def test_who_made_a_table_is_in_its_first_receipt(lake, catalog):
 async def test_register_with_overwrite_says_that_it_is_not_offered_yet(catalog):
     with pytest.raises(BadInput, match="overwrite"):
         await catalog.register_table(GRANT, T, f"{ROOT}/x.json", True, by())
+
+
+async def test_a_hidden_place_is_no_place_for_a_table(catalog):
+    """The local directory keeps its locks and drafts there."""
+    for location in (f"{ROOT}/.frazil/x", f"{ROOT}/a/.hidden", f"{ROOT}/.x"):
+        assert (await told(a_table(catalog, location=location)))[0] == 400
+
+
+async def test_a_location_longer_than_any_store_takes_is_400(catalog):
+    for location in (f"{ROOT}/{'n' * 300}/x", f"{ROOT}/{'/'.join('d' * 900)}"):
+        assert (await told(a_table(catalog, location=location)))[0] == 400
+
+
+async def test_a_registered_file_has_no_reserved_properties(lake, catalog):
+    location = await a_file(lake, catalog, properties={"Frazil.x": "1"}, location=f"{ROOT}/custom/place")
+    assert (await told(register(catalog, location)))[0] == 400
+
+
+async def test_a_staged_commit_on_a_table_that_is_there_is_409_whatever_else_is_wrong(catalog):
+    await a_table(catalog)
+    answer = await told(commit(catalog, properties(a="b"), requirements=[ASSERT_CREATE]))
+    assert answer[0] == 409

@@ -444,3 +444,14 @@ async def test_a_version_of_another_store_is_refused(opened):
     await backend.create(RECORD, b"a")
     assert await backend.swap(RECORD, b"b", '"etag"') == Refused()
     assert isinstance(await backend.get_if_changed(RECORD, '"etag"'), Found)
+
+
+async def test_what_is_no_file_is_no_object_and_nobody_waits_for_it(tmp_path):
+    """A pipe that nobody writes to would hold up the whole server."""
+    backend = LocalBackend(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    assert await backend.get("pipe") is None
+    assert await backend.get("folder") is None
+    assert await backend.get("n" * 300) is None
+    await backend.close()

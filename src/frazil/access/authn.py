@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import stat
+from itertools import takewhile
 from pathlib import Path
 
 from frazil.access.policy import Principal
@@ -87,7 +88,9 @@ def read_tokens(path: str) -> dict[bytes, str]:
         raise BadInput(f"the token file {path} cannot be read: {error}") from None
     found: dict[bytes, str] = {}
     for number, line in enumerate(lines, 1):
-        if not (words := line.split("#", 1)[0].split()):
+        # A comment begins with the sign after white space: inside a token it is a character like any other.
+        words = list(takewhile(lambda word: not word.startswith("#"), line.split()))
+        if not words:
             continue
         if len(words) != 2:
             raise BadInput(f"the token file {path}, line {number}: one `principal token` a line")

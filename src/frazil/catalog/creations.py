@@ -115,7 +115,10 @@ async def commit_staged(
         guardrails.check_uuid(metadata.uuid)
         guardrails.check_location(context, metadata.location, metadata.uuid)
     except FrazilError as error:
-        return await _as_before(context, wanted, error)
+        reason = error
+        if await (await context.registry.view()).entry(table_key(wanted.name)) is not None:
+            reason = Conflict(f"Requirement failed: table already exists: {wanted.name}")
+        return await _as_before(context, wanted, reason)
     return await _bring_about(context, wanted, metadata)
 
 
@@ -163,6 +166,7 @@ async def _registrable(context: Context, metadata_location: str) -> TableMetadat
     except NotFound as error:
         raise BadInput(error.message) from None
     guardrails.check_uuid(metadata.uuid)
+    guardrails.check_not_reserved(metadata.properties)
     guardrails.check_location(context, metadata.location, metadata.uuid, "the table's location")
     guardrails.check_locations(context, metadata)
     return metadata

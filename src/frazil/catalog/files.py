@@ -32,13 +32,20 @@ class Files:
         self._cached_bytes = 0
 
     def allowed(self, location: Location) -> bool:
-        return any(place.location.contains(location) for place in self._places)
+        return self._place(location) is not None
 
-    def _find(self, text: str) -> tuple[Store, str]:
-        location = Location(text)
+    def _place(self, location: Location) -> tuple[Store, str] | None:
         for place in self._places:
             if place.location.contains(location):
-                return place.store, place.location.relative(location)
+                key = place.location.relative(location)
+                # Hidden names are the local directory's own: drafts and locks.
+                return None if any(segment.startswith(".") for segment in key.split("/")) else (place.store, key)
+        return None
+
+    def _find(self, text: str) -> tuple[Store, str]:
+        found = self._place(Location(text))
+        if found is not None:
+            return found
         raise BadInput(f"{text} lies neither under the catalog's root nor under an allowed location")
 
     def cached(self, location: str) -> TableMetadata | None:

@@ -48,7 +48,10 @@ def text(value: object) -> str:
 
 
 def moment(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"  # beyond the calendar: somebody's clock
 
 
 def _padded(cell: str, width: int, right: bool = False) -> str:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from frazil import limits
 from frazil.config import Address
 from frazil.errors import BadInput, FrazilError
 
@@ -65,6 +66,10 @@ def _bound(family: int, place: Any, *, shared: bool) -> socket.socket:
 
 
 # -- several workers ---------------------------------------------------------------------------------------------------
+
+
+#: A worker that has not ended by then is stuck, not busy: every request it accepted has had its time.
+STOP_S = limits.handler_s + limits.body_read_s
 
 
 class _Child:
@@ -201,14 +206,15 @@ class Supervisor:
                 return child
 
     def _stop(self, wake: int) -> int:
-        """No more connections, then the workers' own graceful end. Told twice, they are killed."""
+        """No more connections, then the workers' own graceful end. Told twice, or stuck too long, they are killed."""
         for listening in self.sockets:
             listening.close()
         self._signal(signal.SIGTERM)
         cut = False
+        until = self.now() + STOP_S
         while self.children:
             self._listen_to(wake)
-            if self.told > 1 and not cut:
+            if (self.told > 1 or self.now() > until) and not cut:
                 cut = True
                 self._signal(signal.SIGKILL)
             while self._reaped() is not None:

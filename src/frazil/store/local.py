@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from typing import TypeVar
@@ -111,9 +113,14 @@ class LocalBackend:
     def _read(self, key: str, path: str) -> Found | slots.Torn | None:
         self._barrier.check()
         try:
-            fd = os.open(path, os.O_RDONLY)
+            # Without waiting: what stands there may be a pipe that nobody writes to, and that is no object.
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None  # no object can have that name
+            raise
         try:
             if self._tracks_reads:
                 self._barrier.saw(path)
@@ -121,6 +128,8 @@ class LocalBackend:
                 record = slots.read(fd)
                 return record if record is None or record is slots.TORN else Found(record[1], str(record[0]))
             state = os.fstat(fd)
+            if not stat.S_ISREG(state.st_mode):
+                return None
             return Found(_read_all(fd, state.st_size), str(state.st_mtime_ns))
         except IsADirectoryError:
             return None

@@ -1,5 +1,7 @@
 """Tags: kept with the name, over renames, apart from the metadata."""
 
+import asyncio
+
 import pytest
 
 from tests.catalog.builders import GRANT, T, U, a_table, by, commit, drop, load, properties, rename, told
@@ -49,3 +51,15 @@ async def test_what_are_no_tags_is_400(catalog, tags):
 
 async def test_tags_of_nothing_are_404(catalog):
     assert (await told(catalog.set_tags(GRANT, T, {}, by())))[:2] == (404, "NoSuchTableException")
+
+
+async def test_two_who_tag_at_once_both_keep_what_they_said(catalog, second):
+    await a_table(catalog)
+    await asyncio.gather(
+        *(server.change_tags(GRANT, T, [], {f"t{n}": "1"}, by()) for n, server in enumerate([catalog, second] * 3))
+    )
+    assert (await catalog.table_entry(GRANT, T)).tags == {f"t{n}": "1" for n in range(6)}
+    assert await second.change_tags(GRANT, T, ["t0", "none"], {"t1": "2"}, by()) == {
+        "t1": "2",
+        **{f"t{n}": "1" for n in range(2, 6)},
+    }

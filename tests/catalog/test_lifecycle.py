@@ -215,3 +215,13 @@ async def test_two_tables_swap_names_over_a_third(lake, catalog, second, table):
     for process in (catalog, second, await lake.opened()):
         assert (await load(process)).entry.uuid == other
         assert (await load(process, U)).entry.uuid == first
+
+
+async def test_a_drop_tells_the_location_of_the_last_commit_whoever_made_it(lake, catalog, second):
+    """What was asked before the drop may be old by then; what brings the table back must not be."""
+    await a_table(catalog)
+    await load(catalog)
+    last = (await commit(second, properties(a="b"))).location
+    key = lake.key()
+    assert await catalog.drop_table(GRANT, T, False, by(key)) == last
+    assert await second.drop_table(GRANT, T, False, by(key)) == last

@@ -116,5 +116,5 @@ def test_without_the_advertisement_a_lost_answer_is_told_as_unknown_and_nothing_
     done = lake("tables", "drop", f"{ns}.t")
     assert done.code == UNKNOWN
     assert "whether it was applied is not known" in done.err
-    assert losing.mutations == [(None, 204)]
+    assert losing.mutations == [(None, 200)]
     assert lake("tables", "show", f"{ns}.t").code == MISSING

@@ -121,9 +121,10 @@ class Catalog:
         wanted_commit = commits.Wanted(request, name, requirements, updates, self._source(grant, by))
         return await commits.commit(self.context, wanted_commit)
 
-    async def drop_table(self, grant: Grant, name: TableName, purge: bool, by: Mutation) -> None:
+    async def drop_table(self, grant: Grant, name: TableName, purge: bool, by: Mutation) -> str | None:
+        """Where an Iceberg table's last metadata is."""
         request = self._bind(grant, "table.purge" if purge else "table.drop", name, by)
-        await lifecycle.drop(self.context, request, name, purge=purge)
+        return await lifecycle.drop(self.context, request, name, purge=purge)
 
     async def rename_table(self, grant: Grant, source: TableName, target: TableName, by: Mutation) -> None:
         guardrails.check_namespace_free(target.namespace)
@@ -139,6 +140,12 @@ class Catalog:
         self, grant: Grant, operation: str, name: TableName, by: Mutation, *, staged: bool = False
     ) -> creations.Wanted:
         return creations.Wanted(self._bind(grant, operation, name, by), name, self._source(grant, by), staged)
+
+    async def change_tags(
+        self, grant: Grant, name: TableName, removals: Sequence[str], updates: Mapping[str, str], by: Mutation
+    ) -> dict[str, str]:
+        request = self._bind(grant, "table.tags", name, by)
+        return await governance.change_tags(self.context, request, name, removals, updates)
 
     # -- upkeep ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -29,12 +29,30 @@ def check_tags(tags: object) -> dict[str, str]:
 async def set_tags(context: Context, request: Request, name: TableName, tags: Mapping[str, str]) -> dict[str, str]:
     """Replace a table's tags."""
     kept = check_tags(tags)
+    return await _tagged(context, request, name, lambda _: kept)
 
+
+async def change_tags(
+    context: Context, request: Request, name: TableName, removals: Sequence[str], updates: Mapping[str, str]
+) -> dict[str, str]:
+    """Set some tags and take some away; what others do at the same time stays."""
+    check_tags(updates)
+
+    def changed(standing: Mapping[str, str]) -> dict[str, str]:
+        return check_tags({tag: value for tag, value in standing.items() if tag not in removals} | dict(updates))
+
+    return await _tagged(context, request, name, changed)
+
+
+async def _tagged(
+    context: Context, request: Request, name: TableName, make: Callable[[Mapping[str, str]], dict[str, str]]
+) -> dict[str, str]:
     async def decide(draft: Draft) -> Decision:
         entry = await draft.entry(table_key(name))
         if entry is None:
             raise NoSuchTable(f"Table does not exist: {name}")
-        return Decision(result={"tags": kept}, put={table_key(name): msgspec.structs.replace(entry, tags=kept)})
+        tags = make(entry.tags)
+        return Decision(result={"tags": tags}, put={table_key(name): msgspec.structs.replace(entry, tags=tags)})
 
     settled = await context.registry.change(Operation(request, decide))
     return dict(settled.outcome.result["tags"])

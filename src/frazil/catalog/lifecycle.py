@@ -12,15 +12,25 @@ from frazil.catalog.entries import Entry, Owed, table_key
 from frazil.catalog.idempotency import Request
 from frazil.catalog.pointers import Read
 from frazil.catalog.registry import Decision, Draft, Operation, Settled, namespace_entry
-from frazil.errors import AlreadyExists, CommitStateUnknown, FrazilError, NoSuchNamespace, NoSuchTable, Unavailable
+from frazil.errors import (
+    AlreadyExists,
+    CommitStateUnknown,
+    FrazilError,
+    NoSuchNamespace,
+    NoSuchTable,
+    Unavailable,
+)
 from frazil.names import TableName
 from frazil.store.base import Applied, Overtaken, Undecided
 
 _TRIES = 12
 
 
-async def drop(context: Context, request: Request, name: TableName, *, purge: bool) -> None:
-    """Gone for every reader with the registry's CAS; answered once no commit can land any more."""
+async def drop(context: Context, request: Request, name: TableName, *, purge: bool) -> str | None:
+    """Gone for every reader with the registry's CAS; answered once no commit can land any more.
+
+    Returns where an Iceberg table's last metadata is: known only now, and what brings it back.
+    """
     read = await _pointer_before(context, name)
 
     async def decide(draft: Draft) -> Decision:
@@ -29,11 +39,16 @@ async def drop(context: Context, request: Request, name: TableName, *, purge: bo
         return Decision(result={"uuid": standing.uuid}, removed={table_key(name): standing.uuid}, owed=[owed])
 
     settled = await context.registry.change(Operation(request, decide))
+    uuid = settled.outcome.result["uuid"]
     if settled.replayed:
         await complete_before_replay(context, settled)
-        return
-    owed = Owed(request.id, settled.outcome.result["uuid"], purge)
-    await _finish(context, owed, read if read is not None and read.pointer.table_uuid == owed.uuid else None)
+    else:
+        owed = Owed(request.id, uuid, purge)
+        await _finish(context, owed, read if read is not None and read.pointer.table_uuid == uuid else None)
+    last = context.pointers.last_seen(uuid)
+    if last is None or last.live:
+        last = await context.pointers.read(uuid)
+    return last.location if last is not None else None
 
 
 async def _pointer_before(context: Context, name: TableName) -> Read | None:

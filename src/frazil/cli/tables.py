@@ -119,11 +119,12 @@ def tag(arguments: argparse.Namespace) -> int:
 
 def drop(arguments: argparse.Namespace) -> int:
     lake = server.catalog(arguments)
-    # Asked before: afterwards nothing knows the name any more.
-    entry = lake.describe_table(arguments.name)
-    lake.drop_table(arguments.name, purge=arguments.purge)
-    name, location, tags = shown_table(arguments.name), entry["metadata-location"], entry["tags"]
+    tags = lake.tags(arguments.name)  # asked before: afterwards nothing knows the name any more
+    location = lake.drop_table(arguments.name, purge=arguments.purge)
+    name = shown_table(arguments.name)
     document = {"dropped": name, "purge": arguments.purge, "metadata-location": location, "tags": tags}
+    if location is None:
+        return _said(arguments, f"dropped {name}", document)
     if arguments.purge:
         return _said(arguments, f"dropped {name}, and its files may be deleted; its metadata was {location}", document)
     back = [["register", name, location], *([["tag", name, *_pairs(tags)]] if tags else [])]

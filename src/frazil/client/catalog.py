@@ -60,9 +60,11 @@ class RemoteCatalog:
     def load_table(self, name: TableName) -> dict[str, Any]:
         return _object(self.client.get(_table(self._iceberg, name)))
 
-    def drop_table(self, name: TableName, *, purge: bool) -> None:
+    def drop_table(self, name: TableName, *, purge: bool) -> str | None:
+        """Where an Iceberg table's last metadata is."""
         query = {"purgeRequested": "true" if purge else "false"}
-        self.client.change("DELETE", _table(self._iceberg, name), query=query)
+        answer = _object(self.client.change("DELETE", _table(self._manage, name), query=query))
+        return answer.get("metadata-location")
 
     def rename_table(self, source: TableName, target: TableName) -> None:
         body = {"source": _identifier(source), "destination": _identifier(target)}
@@ -87,9 +89,9 @@ class RemoteCatalog:
         return dict(self.describe_table(name)["tags"])
 
     def tag_table(self, name: TableName, updates: Mapping[str, str], removals: Sequence[str]) -> dict[str, str]:
-        """All tags afterwards. The server replaces them whole, so of two people at the same moment one may lose."""
-        kept = {key: value for key, value in self.tags(name).items() if key not in removals} | dict(updates)
-        return dict(_object(self.client.change("PUT", f"{_table(self._manage, name)}/tags", {"tags": kept}))["tags"])
+        """All tags afterwards."""
+        body = {"removals": list(removals), "updates": dict(updates)}
+        return dict(_object(self.client.change("POST", f"{_table(self._manage, name)}/tags", body))["tags"])
 
     def _pages(self, path: str, query: Mapping[str, str], field: str) -> Iterator[Any]:
         token: str | None = ""

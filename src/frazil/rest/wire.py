@@ -63,6 +63,11 @@ class SetTags(msgspec.Struct, frozen=True):
     tags: dict[str, str]
 
 
+class ChangeTags(msgspec.Struct, frozen=True):
+    removals: list[str] = []
+    updates: dict[str, str] = {}
+
+
 class ScanReport(msgspec.Struct, frozen=True, rename="kebab", tag_field="report-type", tag="scan-report"):
     table_name: str
     snapshot_id: int

@@ -7,7 +7,7 @@ from frazil.rest.answers import Answer, json_answer
 from frazil.rest.call import Call
 from frazil.rest.routes import tables
 from frazil.rest.routing import route
-from frazil.rest.wire import CommitTable, SetTags
+from frazil.rest.wire import ChangeTags, CommitTable, SetTags
 
 TABLE = "/v1/{catalog}/namespaces/{namespace}/tables/{table}"
 
@@ -44,6 +44,22 @@ async def describe_table(call: Call) -> Answer:
 async def set_tags(call: Call, body: SetTags) -> Answer:
     kept = await call.catalog.set_tags(call.grant, call.table, body.tags, call.mutation(admin=True))
     return json_answer({"tags": kept})
+
+
+@route("POST", f"{TABLE}/tags", action="table.tag", mutation=True)
+async def change_tags(call: Call, body: ChangeTags) -> Answer:
+    kept = await call.catalog.change_tags(
+        call.grant, call.table, body.removals, body.updates, call.mutation(admin=True)
+    )
+    return json_answer({"tags": kept})
+
+
+@route("DELETE", TABLE, action="table.drop", mutation=True)
+async def drop_table(call: Call) -> Answer:
+    """As in Iceberg's API; the answer says where the last metadata is, which is what brings the table back."""
+    purge = call.flag("purgeRequested")
+    last = await call.catalog.drop_table(call.grant, call.table, purge, call.mutation(admin=True))
+    return json_answer({"metadata-location": last})
 
 
 @route("POST", f"{TABLE}/commit", action="table.administer", mutation=True)

@@ -120,7 +120,11 @@ class _Commit:
     async def _in_turn(self, base: Base) -> Committed | Base | Standing:
         """One commit at a time in this process; who waited starts from what the one before left."""
         turns, uuid = self.context.turns, base.entry.uuid
-        await turns.take(uuid)
+        try:
+            await turns.take(uuid)
+        except Unavailable:
+            await self._give_up()
+            raise
         try:
             seen = self.context.pointers.last_seen(uuid)
             if seen is not None and seen.version != base.read.version:
